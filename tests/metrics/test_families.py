@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
@@ -185,6 +186,45 @@ async def test_a_parked_fetch_counts_as_remote_time(home: Home) -> None:
         assert (value(found, remote, request=name, quantile="0.99") or 0) > 0
 
 
+async def test_a_produce_that_waits_for_its_sync_is_counted_until_it_is_answered(home: Home) -> None:
+    gate = threading.Event()
+    waiting = []
+
+    def meanwhile(operation: str, path: str) -> None:
+        if operation == "sync" and "orders" in path:
+            waiting.append(path)
+            gate.wait()
+
+    async with home.running() as user, await User.connect(home.broker.bootstrap_servers) as writer:
+        await user.create_topic("orders", flush_messages="1")
+        await user.produce("orders", b"one")
+        home.files.meanwhile = meanwhile
+        writing = asyncio.ensure_future(writer.produce("orders", b"two", acks=-1))
+        await until(lambda: waiting)
+        parked = await scrape(home.broker)
+        gate.set()
+        await writing
+        found = await scrape(home.broker)
+
+    for name in ("numdelayedoperations", "purgatorysize"):
+        name = f"kafka_server_delayedoperationpurgatory_{name}"
+        assert [value(one, name, delayedOperation="Produce") for one in (parked, found)] == [1, 0]
+
+
+async def test_the_cleaner_tells_when_it_looked_and_how_dirty_the_logs_were(home: Home) -> None:
+    async with home.running() as user:
+        await user.create_topic("orders", internal_segment_bytes="1000", min_cleanable_dirty_ratio="1")
+        for _ in range(10):
+            await user.produce("orders", bytes(300))
+        await user.alter_topic("orders", cleanup_policy="compact")
+        await home.pass_time(20_000)
+        found = await scrape(home.broker)
+
+    assert value(found, "kafka_log_logcleanermanager_max_dirty_percent") == 100
+    assert 0 <= (value(found, "kafka_log_logcleanermanager_time_since_last_run_ms") or 0) <= 15_000
+    assert value(found, "kafka_log_logcleaner_max_clean_time_secs") == 0
+
+
 async def test_a_lag_is_what_a_group_has_still_to_read(home: Home) -> None:
     async with home.running() as user:
         await user.create_topic("orders", partitions=2)
@@ -223,6 +263,12 @@ async def test_a_dead_follower_shows_on_the_leader() -> None:
     ):
         assert (value(leader, name, **place), value(alone, name, **place)) == (before, after), name
     assert value(follower, "kafka_cluster_partition_replicascount", **place) == 0
+    [(labels, lag)] = of(follower, "kafka_server_fetcherlagmetrics_consumerlag", **place).items()
+    assert (dict(labels)["clientId"], lag) == ("ReplicaFetcherThread-0-1", 0)
+    assert value(follower, "kafka_server_replicafetchermanager_maxlag", clientId="Replica") == 0
+    assert not of(leader, "kafka_server_fetcherlagmetrics_consumerlag")
+    started = "kafka_controller_kafkacontroller_eventqueueoperationsstartedcount"
+    assert 0 < (value(leader, started) or 0) < (value(alone, started) or 0)
     assert value(follower, f"{TOPIC}_replicationbytesin_total") == value(leader, f"{TOPIC}_bytesin_total")
     assert value(leader, f"{TOPIC}_replicationbytesout_total") == value(leader, f"{TOPIC}_bytesin_total")
     assert value(leader, f"{TOPIC}_bytesout_total") == 0
@@ -232,6 +278,27 @@ async def test_a_dead_follower_shows_on_the_leader() -> None:
     assert value(leader, "kafka_server_raftmetrics_current_state", current_state="leader") == 1
     assert value(follower, "kafka_server_raftmetrics_current_state", current_state="observer") == 1
     assert value(follower, "kafka_controller_kafkacontroller_activecontrollercount") is None
+
+
+async def test_the_room_on_a_disk_is_shown_and_is_none_once_the_disk_refuses_writes(home: Home) -> None:
+    async with home.running() as user:
+        await user.create_topic("orders")
+        logs = home.broker.node.logs
+        [log_dir] = logs.dirs.all
+        before = await scrape(home.broker)
+        await until(lambda: logs.spaces.of(log_dir))
+        found = await scrape(home.broker)
+        home.files.free_bytes = 0
+        refused = await user.try_to_produce("orders", b"one")
+        full = await scrape(home.broker)
+
+    assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    total, usable = home.files.space(log_dir.path)
+    assert usable == 0
+    for name, shown in (("bytes", [None, total, total]), ("usable_bytes", [None, total // 2, 0])):
+        name = f"pykafka_broker_log_directory_{name}"
+        of_scrapes = [value(one, name, logDirectory=log_dir.path) for one in (before, found, full)]
+        assert of_scrapes == shown
 
 
 async def test_clients_are_counted_by_the_software_they_name(home: Home) -> None:

@@ -1,6 +1,9 @@
-"""What a scrape tells of logins, ACLs and quotas."""
+"""What a scrape tells of logins, certificates, ACLs and quotas."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_client_quotas import (
@@ -11,10 +14,12 @@ from pykafka_broker.protocol.messages.alter_client_quotas import (
 )
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
+from pykafka_broker.tls.authority import Authority
 from tests.metrics.pages import METRICS, scrape, value
 from tests.support.sasl import AT_ONCE, WRONG, authenticate, serving
 
 LOGINS = "kafka_server_socket_server_metrics"
+AUTHORITY = Authority.new(datetime(2026, 1, 1, tzinfo=UTC), days=365)
 
 
 async def test_logins_and_denials_are_counted() -> None:
@@ -57,3 +62,34 @@ async def test_the_use_of_a_quota_is_shown_for_its_client() -> None:
         found, "kafka_network_requestmetrics_throttletimems", request="Produce", quantile="0.99"
     )
     assert (throttled or 0) > 0
+
+
+async def test_the_end_of_a_certificate_is_shown_before_and_after_its_renewal(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    key_store = tmp_path / "server.pem"
+
+    def issue(days: int) -> float:
+        issued = Authority(AUTHORITY.own, now, days).for_server(["localhost"])
+        key_store.write_bytes(issued.key_pem + issued.certificate_pem)
+        return (now + timedelta(days=days)).timestamp()
+
+    first = issue(30)
+    home = Home(
+        {
+            "metrics.listeners": METRICS,
+            "listeners": "CLIENTS://127.0.0.1:0,INSIDE://127.0.0.1:0",
+            "listener.security.protocol.map": "CLIENTS:SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "INSIDE",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(key_store),
+        },
+        listen=None,
+    )
+    async with home.new_broker():
+        shown = [await scrape(home.broker)]
+        second = issue(60)
+        shown.append(await scrape(home.broker))
+
+    name = "pykafka_broker_certificate_not_after_seconds"
+    assert [value(found, name, listener="CLIENTS") for found in shown] == [first, second]
+    assert value(shown[0], name, listener="INSIDE") is None

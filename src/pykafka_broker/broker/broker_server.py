@@ -65,6 +65,7 @@ class BrokerServer(NamedTuple):
     """The parts of a broker that serves."""
 
     replicas: ReplicaManager
+    fetchers: ReplicaFetchers
     coordinators: Coordinators
     shares: ShareGroups
     lifecycle: BrokerLifecycle
@@ -151,6 +152,7 @@ async def start_broker(shared: SharedServer, undo: Undo) -> BrokerServer:
         undo.add(StopStep.HAND_OVER, shut_down)
     return BrokerServer(
         replicas=replicas,
+        fetchers=replication.fetchers,
         coordinators=coordinators,
         shares=shares,
         lifecycle=lifecycle,

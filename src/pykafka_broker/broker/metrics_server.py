@@ -37,6 +37,7 @@ def broker_parts(broker: BrokerServer) -> BrokerParts:
     """The parts of the broker that metrics read."""
     return BrokerParts(
         broker.replicas,
+        broker.fetchers,
         broker.coordinators,
         broker.lifecycle,
         broker.purgatory,

@@ -71,6 +71,8 @@ class ActiveController:
         self._probes = BrokerProbes(timers, self._on_probed, probe)
         #: Elections of replicas that were not in sync.
         self.unclean_elections = 0
+        #: Events that it has decided.
+        self.decisions = 0
         self._lines = DecisionLines(state.rules.node_id, state.rules.configs.is_secret)
         #: The client whose event is being decided.
         self._requester: ChangeRequester | None = None
@@ -196,6 +198,7 @@ class ActiveController:
             # Control records of raft, such as a new set of voters, take offsets too.
             image = state.image._replace(offset=self._log.end_offset - 1)
             state = state._replace(image=image, rules=_rules_of(self._log, state.rules))
+        self.decisions += 1
         step = transition(state, asked)
         if step.records:
             decided = Decided(asked.event, step.records, state.image, step.state.image, self._requester)

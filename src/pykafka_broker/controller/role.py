@@ -56,8 +56,11 @@ class ControllerRole:
         self._heartbeats = ConnectedBrokers(self._on_heartbeats)
         self._bootstrap: tuple[object, ...] = ()
         self._active: ActiveController | None = None
-        #: Unclean elections of active controllers before this one.
+        #: Unclean elections, and decided events, of active controllers before this one.
         self._unclean_before = 0
+        self._decisions_before = 0
+        #: Requests whose time-out came before the answer.
+        self.timed_out = 0
         #: The error of requests while no controller is active.
         self._inactive = KafkaError(ErrorCode.NOT_CONTROLLER)
         publisher.watch(self._on_published)
@@ -82,6 +85,11 @@ class ControllerRole:
     def unclean_elections(self) -> int:
         """Elections of replicas that were not in sync, decided here since the start."""
         return self._unclean_before + (0 if self._active is None else self._active.unclean_elections)
+
+    @property
+    def decisions(self) -> int:
+        """Events that were decided here since the start."""
+        return self._decisions_before + (0 if self._active is None else self._active.decisions)
 
     def note(self, node_id: int, connection: NotedConnection, *, sends_heartbeats: bool = False) -> None:
         """A node has made a request on the connection; while it is open, the node's process is alive."""
@@ -109,7 +117,7 @@ class ControllerRole:
             result = await answer
         else:
             deadline = self._scheduler.call_at(
-                self._scheduler.now_ms() + timeout_ms, lambda: _time_out(answer)
+                self._scheduler.now_ms() + timeout_ms, lambda: self._time_out(answer)
             )
             try:
                 result = await answer
@@ -118,6 +126,11 @@ class ControllerRole:
         if isinstance(result, events.EventError):
             raise KafkaError(result.error, result.message)
         return result
+
+    def _time_out(self, answer: asyncio.Future[Any]) -> None:
+        if not answer.done():
+            self.timed_out += 1
+            answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
 
     async def _raise_kraft_version(
         self, event: events.UpdateFeatures, timeout_ms: int | None, requester: ChangeRequester | None
@@ -167,6 +180,7 @@ class ControllerRole:
         self._inactive = error
         if active is not None:
             self._unclean_before += active.unclean_elections
+            self._decisions_before += active.decisions
             active.close(error)
 
     def _on_connected(self, node_id: int, is_connected: bool) -> None:
@@ -201,8 +215,3 @@ class NoController:
     async def describe_quorum(self) -> QuorumDescription:
         """Raises KafkaError: NOT_CONTROLLER."""
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
-
-
-def _time_out(answer: asyncio.Future[Any]) -> None:
-    if not answer.done():
-        answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 from pykafka_broker.membership.core.heartbeats import Phase
 from pykafka_broker.metrics.family import Family, Sample, labelled
-from pykafka_broker.metrics.node_parts import BrokerParts, Scrape
+from pykafka_broker.metrics.node_parts import BrokerParts, NodeParts, Scrape
+from pykafka_broker.network.purgatory import Purgatory
 
 #: Kafka's numbers of the states of a broker.
 _STATES = {
@@ -19,14 +20,31 @@ _STATES = {
 }
 
 
-def _gauge(
-    name: str, labels: str, meaning: str, bean: str, value: Callable[[BrokerParts], int], text: str = ""
+def _gauge(name: str, meaning: str, bean: str, value: Callable[[BrokerParts], int]) -> Family:
+    def read(scrape: Scrape) -> Iterable[Sample]:
+        if scrape.node.broker is not None:
+            yield "", value(scrape.node.broker)
+
+    return Family(name, "gauge", "", meaning, bean, read)
+
+
+def _purgatory(
+    name: str, meaning: str, *, fetches: Callable[[Purgatory], int], produces: Callable[[Purgatory], int]
 ) -> Family:
     def read(scrape: Scrape) -> Iterable[Sample]:
         if scrape.node.broker is not None:
-            yield text, value(scrape.node.broker)
+            purgatory = scrape.node.broker.purgatory
+            yield labelled(delayedOperation="Fetch"), fetches(purgatory)
+            yield labelled(delayedOperation="Produce"), produces(purgatory)
 
-    return Family(name, "gauge", labels, meaning, bean, read)
+    return Family(
+        f"kafka_server_delayedoperationpurgatory_{name.lower()}",
+        "gauge",
+        "delayedOperation",
+        meaning,
+        f"kafka.server:type=DelayedOperationPurgatory,name={name},delayedOperation=*",
+        read,
+    )
 
 
 def _uncleanable(scrape: Scrape) -> Iterable[Sample]:
@@ -34,6 +52,20 @@ def _uncleanable(scrape: Scrape) -> Iterable[Sample]:
     counts = Counter(logs.dir_of(log).path for log in logs.cleaner.uncleanable)
     for log_dir in logs.dirs.all:
         yield labelled(logDirectory=log_dir.path), counts[log_dir.path]
+
+
+def _cleaner(bean: str, name: str, meaning: str, value: Callable[[NodeParts], int]) -> Family:
+    def read(scrape: Scrape) -> Iterable[Sample]:
+        yield "", value(scrape.node)
+
+    return Family(
+        f"kafka_log_{bean.lower()}_{name.replace('-', '_')}",
+        "gauge",
+        "",
+        meaning,
+        f"kafka.log:type={bean},name={name}",
+        read,
+    )
 
 
 def _version(scrape: Scrape) -> Iterable[Sample]:
@@ -49,41 +81,33 @@ def _dead(scrape: Scrape) -> Iterable[Sample]:
     yield "", 0
 
 
-_FETCH = labelled(delayedOperation="Fetch")
 FAMILIES = (
     _gauge(
         "kafka_server_kafkaserver_brokerstate",
-        "",
         "1 starting, 2 catching up, 3 running, 6 handing over, 7 stopping.",
         "kafka.server:type=KafkaServer,name=BrokerState",
         lambda broker: _STATES[broker.lifecycle.phase],
     ),
-    _gauge(
-        "kafka_server_delayedoperationpurgatory_numdelayedoperations",
-        "delayedOperation",
-        "Fetches that wait for records.",
-        "kafka.server:type=DelayedOperationPurgatory,name=NumDelayedOperations,delayedOperation=Fetch",
-        lambda broker: broker.purgatory.parked,
-        _FETCH,
+    _purgatory(
+        "NumDelayedOperations",
+        "Requests that wait: fetches for records, Produce for followers or syncs.",
+        fetches=lambda purgatory: purgatory.parked,
+        produces=lambda purgatory: purgatory.producers,
     ),
-    _gauge(
-        "kafka_server_delayedoperationpurgatory_purgatorysize",
-        "delayedOperation",
-        "Logs for which they wait, each as often as a fetch waits for it.",
-        "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize,delayedOperation=Fetch",
-        lambda broker: broker.purgatory.watches,
-        _FETCH,
+    _purgatory(
+        "PurgatorySize",
+        "Partitions for which they wait, each as often as a request waits for it.",
+        fetches=lambda purgatory: purgatory.watches,
+        produces=lambda purgatory: purgatory.produced_partitions,
     ),
     _gauge(
         "kafka_server_fetchsessioncache_numincrementalfetchsessions",
-        "",
         "Fetch sessions.",
         "kafka.server:type=FetchSessionCache,name=NumIncrementalFetchSessions",
         lambda broker: len(broker.sessions),
     ),
     _gauge(
         "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
-        "",
         "Partitions in them.",
         "kafka.server:type=FetchSessionCache,name=NumIncrementalFetchPartitionsCached",
         lambda broker: broker.sessions.partitions,
@@ -111,6 +135,24 @@ FAMILIES = (
         "Logs that are not compacted until the next start, because their records are damaged.",
         "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,logDirectory=*",
         _uncleanable,
+    ),
+    _cleaner(
+        "LogCleanerManager",
+        "time-since-last-run-ms",
+        "Milliseconds since the cleaner last looked for a log to compact.",
+        lambda node: node.clock.monotonic_ms() - node.logs.cleaner.looked_ms,
+    ),
+    _cleaner(
+        "LogCleanerManager",
+        "max-dirty-percent",
+        "Per cent of the dirtiest log that could then be compacted.",
+        lambda node: int(100 * node.logs.cleaner.dirtiest),
+    ),
+    _cleaner(
+        "LogCleaner",
+        "max-clean-time-secs",
+        "Seconds that the last compaction of a log took.",
+        lambda node: node.logs.cleaner.last_cleaning_ms // 1000,
     ),
     Family(
         "kafka_log_logcleaner_deadthreadcount",

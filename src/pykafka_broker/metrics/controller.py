@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Union
 
 from pykafka_broker.cluster.image import NO_LEADER, ClusterImage
+from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.metrics.family import Family, Pausing, Sample, labelled
 from pykafka_broker.metrics.node_parts import NodeParts, Scrape
 from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
@@ -49,6 +50,14 @@ def _controller(name: str, meaning: str, value: Callable[[NodeParts], int]) -> F
         f"kafka.controller:type=KafkaController,name={name}",
         read,
     )
+
+
+def _role(name: str, meaning: str, value: Callable[[ControllerRole], int]) -> Family:
+    def read(scrape: Scrape) -> Iterable[Sample]:
+        if scrape.node.role is not None:
+            yield "", value(scrape.node.role)
+
+    return _controller(name, meaning, lambda _: 0)._replace(read=read)
 
 
 def _counted(name: str, meaning: str, value: Callable[[_Partitions], int]) -> Family:
@@ -199,6 +208,16 @@ FAMILIES = (
         "LastCommittedRecordOffset",
         "The last metadata record that is committed.",
         lambda node: node.metadata.high_watermark - 1,
+    ),
+    _role(
+        "EventQueueOperationsStartedCount",
+        "Events that this controller has decided while it was active.",
+        lambda role: role.decisions,
+    ),
+    _role(
+        "EventQueueOperationsTimedOutCount",
+        "Requests to it whose time-out came before the answer.",
+        lambda role: role.timed_out,
     ),
     Family(
         "kafka_controller_controllerstats_uncleanleaderelections_total",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pykafka_broker.network.listeners import Listeners
     from pykafka_broker.network.purgatory import Purgatory
     from pykafka_broker.raft.quorum_peers import QuorumPeers
+    from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
     from pykafka_broker.replication.replica_manager import ReplicaManager
     from pykafka_broker.telemetry.client_metrics import ClientMetrics
 
@@ -35,6 +36,7 @@ class BrokerParts(NamedTuple):
     """The parts of a broker that serves."""
 
     replicas: ReplicaManager
+    fetchers: ReplicaFetchers
     coordinators: Coordinators
     lifecycle: BrokerLifecycle
     purgatory: Purgatory

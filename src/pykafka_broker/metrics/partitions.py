@@ -177,6 +177,23 @@ def _offline_directories(scrape: Scrape) -> Iterable[Sample]:
     yield "", sum(not log_dir.is_online for log_dir in scrape.node.logs.dirs.all)
 
 
+def _room(name: str, meaning: str, place: int) -> Family:
+    def read(scrape: Scrape) -> Iterable[Sample]:
+        for path, space in scrape.once(_spaces).items():
+            yield labelled(logDirectory=path), space[place]
+
+    return Family(f"pykafka_broker_log_directory_{name}", "gauge", "logDirectory", meaning, "", read)
+
+
+def _spaces(node: NodeParts) -> dict[str, tuple[int, int]]:
+    """What the volumes have said; those of a slow disk may answer when the scrape is over."""
+    logs = node.logs
+    found = {log_dir.path: logs.spaces.of(log_dir) for log_dir in logs.dirs.all}
+    for log_dir in logs.dirs.all:
+        logs.spaces.ask(log_dir)
+    return {path: space for path, space in found.items() if space is not None}
+
+
 def _offline(scrape: Scrape) -> Pausing:
     if scrape.node.broker is not None:
         yield from _tallied(scrape)
@@ -277,5 +294,11 @@ FAMILIES = (
         "1 if the directory is out of service.",
         "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=*",
         _directories,
+    ),
+    _room("bytes", "Bytes of the volume of a log directory that is in service.", 0),
+    _room(
+        "usable_bytes",
+        "Bytes that may still be written there, as of the scrape before; 0 while the disk refuses writes.",
+        1,
     ),
 )

@@ -34,7 +34,9 @@ start of the node.
 
 Every broker shows the partitions that it holds and the groups that it coordinates, so that sums over all
 brokers are those of the cluster. A lag is shown where the coordinator of the group has a replica of the
-partition.
+partition; [rules for Prometheus](operations.md#metrics) make all others too.
+
+The controller has no queue of events here, so its events have no time in one.
 
 What clients push ([operations.md](operations.md#metrics-of-clients)) follows the metrics below: the name is
 `client_` and that of the client's metric, with `_` in the place of every other character than letters and

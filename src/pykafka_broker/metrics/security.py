@@ -1,4 +1,4 @@
-"""Families of logins, of the authorizer and of the quotas of clients."""
+"""Families of logins, of certificates, of the authorizer and of the quotas of clients."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pykafka_broker.metrics.node_parts import Scrape
 from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.listening import Listener
 from pykafka_broker.network.sasl_authentication import Sasl
+from pykafka_broker.network.transports import Tls
 from pykafka_broker.quotas.client_quotas import ClientQuotas
 
 
@@ -50,6 +51,14 @@ def _logins(name: str, meaning: str, value: Callable[[Listener], int]) -> Family
     )
 
 
+def _certificates(scrape: Scrape) -> Iterable[Sample]:
+    for listener in list(scrape.node.listeners.listeners.values()):
+        transport = listener.service.transport
+        ends_s = transport.not_after_s() if isinstance(transport, Tls) else None
+        if ends_s is not None:
+            yield labelled(listener=listener.name), ends_s
+
+
 def _decided(attribute: str, meaning: str) -> Family:
     def read(scrape: Scrape) -> Iterable[Sample]:
         if scrape.node.decisions is not None:
@@ -87,6 +96,14 @@ FAMILIES = (
     _logins("successful-authentication-total", "Logins, and handshakes of TLS without SASL.", _successes),
     _logins("failed-authentication-total", "Failed logins and handshakes of TLS.", _failures),
     _logins("successful-reauthentication-total", "Sessions that were renewed (KIP-368).", _again),
+    Family(
+        "pykafka_broker_certificate_not_after_seconds",
+        "gauge",
+        "listener",
+        "When the first of a listener's certificates ends, in seconds since 1970.",
+        "",
+        _certificates,
+    ),
     _decided("allowed", "Attempts of clients that the authorizer has allowed."),
     _decided("denied", "Attempts that it has denied."),
     Family(
@@ -94,7 +111,8 @@ FAMILIES = (
         "gauge",
         "",
         "ACLs.",
-        "kafka.server:type=authorizer-metrics, acls-total-count",
+        "kafka.server:type=plugins,config=authorizer.class.name,class=StandardAuthorizer,role=*, "
+        "acls-total-count",
         _acls,
     ),
     _used("produce_byte_rate", Quota.PRODUCE, "Bytes a second of Produce requests"),

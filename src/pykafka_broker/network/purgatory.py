@@ -93,6 +93,10 @@ class Purgatory:
         self._clock = clock
         self._max_parked = max_parked
         self._closed = False
+        #: Produce requests that wait for followers or syncs, and the partitions for which they wait. They are
+        #: not parked here: the partitions wake them (`replication/committing.py`).
+        self.producers = 0
+        self.produced_partitions = 0
         self._all: OrderedDict[_Parked, None] = OrderedDict()
         self._by_log: dict[int, _Watch] = {}
         self._by_connection: dict[Watched, OrderedSet[_Parked]] = {}

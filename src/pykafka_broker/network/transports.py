@@ -63,8 +63,10 @@ class Plaintext:
 class Tls:
     """Bytes encrypted with TLS; `context` returns the context of the next connection."""
 
-    def __init__(self, context: Callable[[], SSLContext]) -> None:
+    def __init__(self, context: Callable[[], SSLContext], not_after_s: Callable[[], int | None]) -> None:
         self._context = context
+        #: When the first of its certificates ends, in seconds since 1970; None if that is unknown.
+        self.not_after_s = not_after_s
 
     async def open(self, protocol: asyncio.BaseProtocol, client: socket.socket) -> None:
         from pykafka_broker.tls.alerts import alert_of

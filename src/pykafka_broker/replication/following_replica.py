@@ -75,10 +75,10 @@ class FollowingReplica:
     __slots__ = (
         "_following",
         "_is_unsettled",
-        "_lags",
         "_ports",
         "_todo",
         "is_current",
+        "lag",
         "partition",
         "refusals",
     )
@@ -98,9 +98,8 @@ class FollowingReplica:
         self._todo = step.effects
         #: Whether the checkpoint of a truncation is not written yet.
         self._is_unsettled = False
-        #: Whether the log was below the leader's high watermark in the newest answer; True before the first
-        #: answer.
-        self._lags = True
+        #: How far the log was below the leader's high watermark in the newest answer; None before that.
+        self.lag: int | None = None
 
     # --- what to ask the leader for ---------------------------------------------------------------
 
@@ -129,7 +128,7 @@ class FollowingReplica:
         """When the leader may be asked: `now_ms`, later if held back, None while waiting for metadata."""
         if not rules.is_due(self._following, now_ms):
             return self._following.retry_at_ms
-        is_slow = self._lags and self.partition.is_throttled_follower and self.phase is Phase.FETCHING
+        is_slow = self.lag != 0 and self.partition.is_throttled_follower and self.phase is Phase.FETCHING
         if is_slow and self._ports.throttled_rate.is_exceeded(now_ms):
             return now_ms + self._ports.backoff_ms
         return now_ms
@@ -166,7 +165,7 @@ class FollowingReplica:
         self._following = step.state
         await self._carry_out(step.effects, data)
         if error is ErrorCode.NONE:
-            self._lags = data.high_watermark > self._following.fetch_offset
+            self.lag = max(0, data.high_watermark - self._following.fetch_offset)
             if data.records and self.partition.is_throttled_follower:
                 self._ports.throttled_rate.count(len(data.records), self._ports.clock.monotonic_ms())
 

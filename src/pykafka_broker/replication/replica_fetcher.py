@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -125,6 +125,11 @@ class ReplicaFetcher:
     def is_idle(self) -> bool:
         """Whether there is nothing to fetch."""
         return not self._followers
+
+    @property
+    def followers(self) -> Collection[FollowingReplica]:
+        """The partitions that it fetches."""
+        return self._followers.values()
 
     def follow(self, partition: Partition) -> None:
         """Fetch a partition in its current leader epoch."""

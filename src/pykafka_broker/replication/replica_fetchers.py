@@ -28,7 +28,7 @@ class ReplicaFetchers:
         self._settings = settings
         self._fetchers_per_leader = fetchers_per_leader
         #: By leader and fetcher id.
-        self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
+        self.running: dict[tuple[int, int], ReplicaFetcher] = {}
         self._tasks: dict[ReplicaFetcher, asyncio.Task[None]] = {}
         #: Fetchers that are being stopped, in this order.
         self._ending: dict[asyncio.Task[None], None] = {}
@@ -82,17 +82,17 @@ class ReplicaFetchers:
         return (0 if signed == -(1 << 31) else abs(signed)) % self._fetchers_per_leader
 
     def _fetcher(self, leader: int, fetcher_id: int) -> ReplicaFetcher:
-        fetcher = self._fetchers.get((leader, fetcher_id))
+        fetcher = self.running.get((leader, fetcher_id))
         if fetcher is None:
             fetcher = ReplicaFetcher(leader, fetcher_id, self._ports, self._settings)
-            self._fetchers[leader, fetcher_id] = fetcher
+            self.running[leader, fetcher_id] = fetcher
             self._tasks[fetcher] = asyncio.get_running_loop().create_task(fetcher.run())
         return fetcher
 
     def _end_idle(self) -> None:
-        for place, fetcher in tuple(self._fetchers.items()):
+        for place, fetcher in tuple(self.running.items()):
             if fetcher.is_idle:
-                del self._fetchers[place]
+                del self.running[place]
                 self._end(fetcher)
 
     def _end(self, fetcher: ReplicaFetcher) -> None:

@@ -5,7 +5,6 @@ Source: CertificateEntries of Apache Kafka's SslFactory, and KIP-978 for the two
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Sequence
 from ipaddress import ip_address
 
@@ -19,7 +18,7 @@ from pykafka_broker.tls.core.der import (
     values,
 )
 from pykafka_broker.tls.core.distinguished_names import subject_of
-from pykafka_broker.tls.stores import PrivateKey, StoreError
+from pykafka_broker.tls.stores import PrivateKey, StoreError, certificates_of
 
 #: The extensions of a certificate of version 3.
 _EXTENSIONS = 0xA3
@@ -52,7 +51,8 @@ def check_renewed(
             f"Keystore entries do not match, existing store contains {len(current)} entries, "
             f"new store contains {len(renewed)} entries"
         )
-    for old, new in zip(map(_certificate, current), map(_certificate, renewed), strict=True):
+    for old_key, new_key in zip(current, renewed, strict=True):
+        old, new = certificates_of(old_key)[0], certificates_of(new_key)[0]
         before, after = subject_of(old), subject_of(new)
         if not may_change_name and before.lower() != after.lower():
             raise StoreError(
@@ -88,12 +88,6 @@ def _alternative_name(kind: int, name: bytes) -> AlternativeName:
     if kind == _ADDRESS and len(name) in (4, 16):
         return kind, str(ip_address(name))
     return kind, name.decode("ascii", "replace") if kind in _TEXTS else name.hex()
-
-
-def _certificate(key: PrivateKey) -> bytes:
-    """The certificate of the key itself (DER), which comes first."""
-    end = b"-----END CERTIFICATE-----"
-    return ssl.PEM_cert_to_DER_cert((key.certificates.partition(end)[0] + end).decode())
 
 
 def _shown(names: Sequence[AlternativeName]) -> str:

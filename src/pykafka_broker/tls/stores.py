@@ -57,6 +57,11 @@ class PrivateKey:
     password: str | None = field(default=None, repr=False)
 
 
+def certificates_of(key: PrivateKey) -> Sequence[bytes]:
+    """The certificates of a key (DER), its own first."""
+    return _pem_certificates(key.certificates.decode("ascii"))
+
+
 def read_key_store(settings: StoreSettings) -> Sequence[PrivateKey]:
     """The keys of a store; none if no store is configured.
 

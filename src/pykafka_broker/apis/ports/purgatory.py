@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 class Purgatory(Protocol):
     """Parks handlers, and wakes them."""
 
+    #: Produce requests that wait for followers or syncs, and the partitions for which they wait.
+    producers: int
+    produced_partitions: int
+
     def wait(
         self,
         logs: Iterable[PartitionLog],

@@ -123,12 +123,19 @@ def failed(request: ProduceRequest, error: KafkaError) -> Any:
 async def _committed(response: ProduceResponse, pending: Pending, ctx: RequestContext) -> ProduceResponse:
     """The response once every batch in it may be acknowledged, or has failed."""
     is_refused = False
-    for answer, waiting in pending:
-        error = await waiting
-        if error is not ErrorCode.NONE:
-            # The batch stays in the log, and the answer keeps its offset.
-            answer.error_code = int(error)
-            is_refused |= error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    purgatory = ctx.node.purgatory
+    purgatory.producers += 1
+    purgatory.produced_partitions += len(pending)
+    try:
+        for answer, waiting in pending:
+            error = await waiting
+            if error is not ErrorCode.NONE:
+                # The batch stays in the log, and the answer keeps its offset.
+                answer.error_code = int(error)
+                is_refused |= error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    finally:
+        purgatory.producers -= 1
+        purgatory.produced_partitions -= len(pending)
     if is_refused:
         partitions = (
             (name_of(topic, ctx), answer.index)

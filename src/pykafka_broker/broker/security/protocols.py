@@ -62,7 +62,8 @@ def security_protocols(
 
         connects_nodes = endpoint.name == config().inter_broker_listener_name and not config().standalone
         make = node_context if connects_nodes else server_context
-        return Tls(ListenerContext(config, endpoint.name, endpoint.security_protocol, make))
+        context = ListenerContext(config, endpoint.name, endpoint.security_protocol, make)
+        return Tls(context, context.not_after_s)
 
     return {
         "PLAINTEXT": lambda endpoint: ListenerSecurity(Plaintext(), Anonymous()),

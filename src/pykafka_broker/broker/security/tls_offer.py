@@ -9,8 +9,9 @@ from ssl import SSLContext
 from pykafka_broker.config import BrokerConfig, ConfigError
 from pykafka_broker.config.tls_listeners import may_change, tls_settings
 from pykafka_broker.tls.contexts import TlsSettings
+from pykafka_broker.tls.core.certificates import not_after_s
 from pykafka_broker.tls.renewal import check_renewed
-from pykafka_broker.tls.stores import read_key_store, stamp_of
+from pykafka_broker.tls.stores import certificates_of, read_key_store, stamp_of
 
 logger = logging.getLogger("kafka.common.security.ssl.SslFactory")
 
@@ -70,6 +71,14 @@ class ListenerContext:
                 error,
             )
         return self._context
+
+    def not_after_s(self) -> int | None:
+        """When the first of its certificates ends, in seconds since 1970; None if none says so."""
+        self()
+        try:
+            return min(not_after_s(certificate) for key in self._keys for certificate in certificates_of(key))
+        except ValueError:
+            return None
 
     def _settings_in(self, config: BrokerConfig) -> TlsSettings:
         return tls_settings(config, self._listener, self._security_protocol)

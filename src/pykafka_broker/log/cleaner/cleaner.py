@@ -105,6 +105,11 @@ class LogCleaner:
         self._busy_folders: set[str] = set()
         self._next_look_ms = 0
         self._is_closed = False
+        #: When it last looked for a dirty log (monotonic), and the `ratio` of the dirtiest then.
+        self.looked_ms = clock.monotonic_ms()
+        self.dirtiest = 0.0
+        #: How long the last cleaning of a log took.
+        self.last_cleaning_ms = 0
 
     @property
     def uncleanable(self) -> list[PartitionLog]:
@@ -167,8 +172,9 @@ class LogCleaner:
             self._uncleanable.intersection_update(logs)
             logs = [log for log in logs if log not in self._uncleanable and self._may_begin(log)]
             now_ms = self._clock.now_ms()
+            self.looked_ms = self._clock.monotonic_ms()
             found: tuple[PartitionLog, Dirt] | None = await self._run_blocking(
-                lambda: filthiest(self._candidates(logs, now_ms))
+                lambda: self._filthiest(logs, now_ms)
             )
             if found is None or not self._may_begin(found[0]):
                 return None
@@ -178,6 +184,12 @@ class LogCleaner:
 
     def _may_begin(self, log: PartitionLog) -> bool:
         return log.compaction.may_begin and log.directory not in self._busy_folders
+
+    def _filthiest(self, logs: Iterable[PartitionLog], now_ms: int) -> tuple[PartitionLog, Dirt] | None:
+        """Worker thread."""
+        candidates = list(self._candidates(logs, now_ms))
+        self.dirtiest = max((dirt.ratio for _, dirt, _ in candidates), default=0.0)
+        return filthiest(candidates)
 
     def _candidates(
         self, logs: Iterable[PartitionLog], now_ms: int
@@ -232,12 +244,13 @@ class LogCleaner:
             is_done = True
             log.compaction.adopt()
             log.state.cleaned_offset = end_offset
+            self.last_cleaning_ms = self._clock.monotonic_ms() - started_ms
             logger.info(
                 "Cleaned %s from offset %d to %d in %d ms: %d bytes became %d",
                 log.name,
                 dirt.first_dirty_offset,
                 end_offset,
-                self._clock.monotonic_ms() - started_ms,
+                self.last_cleaning_ms,
                 before,
                 log.state.size_bytes,
             )

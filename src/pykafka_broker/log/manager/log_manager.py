@@ -35,6 +35,7 @@ from pykafka_broker.log.disk.file_work import REMOVALS, FileWork
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.disk.full_disks import FullDisks
 from pykafka_broker.log.disk.names import CLEAN_SHUTDOWN_FILE
+from pykafka_broker.log.disk.spaces import Spaces
 from pykafka_broker.log.manager.deferred_files import DeferredFiles
 from pykafka_broker.log.manager.directory_failures import DirectoryFailures
 from pykafka_broker.log.manager.log_creation import LogCreation
@@ -101,6 +102,8 @@ class LogManager:
         )
         for log_dir in dirs.all:
             log_dir.environment = self._failures.environment(log_dir)
+        #: The room in the directories.
+        self.spaces = Spaces(files, self._work.run_later)
         self._folders = LogFolders(files, dirs, self._work)
         self._placement = Placement(dirs, self._registry)
         #: Logs on their way into another directory.

@@ -13,6 +13,7 @@ the kind of text of a value, and the bytes of unknown types.
 
 from __future__ import annotations
 
+from pykafka_broker.tls.core.certificates import SUBJECT, certificate_field
 from pykafka_broker.tls.core.der import (
     OBJECT_IDENTIFIER,
     SEQUENCE,
@@ -35,8 +36,6 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 
-#: The version stands before the serial number in certificates of version 2 and 3.
-_VERSION = 0xA0
 #: UTF8String, PrintableString, T61String, IA5String, GeneralString, UniversalString, BMPString.
 _TEXTS = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1C, 0x1E})
 _ESCAPED = frozenset(',=+<>#;"\\')
@@ -48,14 +47,7 @@ def subject_of(certificate: bytes) -> str:
     Raises:
         ValueError: these bytes are no certificate.
     """
-    outer = only(certificate, SEQUENCE)
-    to_be_signed = expect(next(values(outer), None), SEQUENCE)
-    fields = [field for field, _ in zip(values(to_be_signed), range(6), strict=False)]
-    # Serial number, algorithm, issuer and validity stand before the subject.
-    place = 5 if fields and fields[0][0] == _VERSION else 4
-    if len(fields) <= place:
-        raise ValueError("A certificate is cut short")
-    return _name(expect(fields[place], SEQUENCE))
+    return _name(certificate_field(certificate, SUBJECT))
 
 
 def name_of(distinguished_name: bytes) -> str:

@@ -8,7 +8,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN python -m venv /opt/pykafka-broker \
-    && /opt/pykafka-broker/bin/pip install --no-cache-dir . \
+    && /opt/pykafka-broker/bin/pip install --no-cache-dir '.[metrics]' \
     && rm -rf /opt/pykafka-broker/lib/python*/site-packages/pip*
 
 FROM python:3.13-slim

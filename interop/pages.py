@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from interop import bench_page, front_pages, proofs, scale_page
+from interop import bench_page, front_pages, monitoring_page, proofs, scale_page
 from interop.conformance import results, table
 from pykafka_broker.config import reference
 from pykafka_broker.metrics import reference as metrics_reference
@@ -57,6 +57,8 @@ PAGES: tuple[Page | Section, ...] = (
     Section("SECURITY.md", "protection", front_pages.protection),
     Section("docs/architecture.md", "rooms", front_pages.rooms),
     Section("docs/cli.md", "commands", front_pages.commands),
+    Section("docs/operations.md", "alerts", monitoring_page.alerts),
+    Section("docs/operations.md", "panels", monitoring_page.panels),
     *(
         Section("bench/README.md", text.__name__, bench_page.section(text, name))
         for text, name in bench_page.SECTIONS

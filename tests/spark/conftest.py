@@ -28,7 +28,7 @@ from pykafka_broker.spark.releases import TABLES, Coordinates, connector, packag
 from pykafka_broker.spark.repository import Repository
 from pykafka_broker.testing.apache.jars import alone
 from pykafka_broker.testing.cache import CACHE
-from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker, free_port
 from tests.spark.kafka import Kafka
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "4",
 }
+METRICS = "metrics.listeners"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -95,6 +96,12 @@ class Broker:
             pytest.skip("the folders of a broker given by PYKAFKA_BROKER_TEST_BOOTSTRAP are not known")
         return self._process.data_dir
 
+    @property
+    def page(self) -> str | None:
+        """The URL of its metrics; None for a broker that serves none."""
+        listener = None if self._process is None else self._process.properties.get(METRICS)
+        return listener and f"{listener}/metrics"
+
     def restart(self) -> None:
         if self._process is None:
             pytest.skip("a broker given by PYKAFKA_BROKER_TEST_BOOTSTRAP is not ours to restart")
@@ -113,7 +120,7 @@ def broker() -> Iterator[Broker]:
 
         process = ApacheBroker(PROPERTIES)
     else:
-        process = PykafkaBroker(PROPERTIES)
+        process = PykafkaBroker({**PROPERTIES, METRICS: f"http://127.0.0.1:{free_port()}"})
     with process:
         yield Broker(process.address, process)
 

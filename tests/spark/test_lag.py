@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from kafka import KafkaConsumer
 from pykafka_broker.spark import commit_progress
 from pykafka_broker.spark.lag import CommitProgress
 from tests.cli.conftest import run_command
+from tests.metrics.pages import samples_of
+from tests.spark.conftest import Broker
 from tests.spark.kafka import Kafka
 
 if TYPE_CHECKING:
@@ -51,8 +54,20 @@ def offsets_of(kafka: Kafka, group: str) -> dict[int, tuple[int, int]]:
     return {o["partition"]: (o["current_offset"], o["lag"]) for o in found["offsets"]}
 
 
+def lags_on(page: str, group: str) -> dict[int, float]:
+    """Partition -> the lag of a group, as Prometheus reads it."""
+    with urllib.request.urlopen(page) as answer:
+        samples = samples_of(answer.read().decode())
+    lags = {
+        (labels["consumergroup"], int(labels["partition"])): lag
+        for (name, pairs), lag in samples.items()
+        if name == "kafka_consumergroup_lag" and (labels := dict(pairs))
+    }
+    return {partition: lag for (its_group, partition), lag in lags.items() if its_group == group}
+
+
 def test_tools_see_how_far_a_query_has_read_and_that_it_is_spark(
-    spark: SparkSession, kafka: Kafka, counted: Callable[[str], StreamingQuery]
+    spark: SparkSession, kafka: Kafka, broker: Broker, counted: Callable[[str], StreamingQuery]
 ) -> None:
     topic, other = kafka.topic(partitions=2), kafka.topic()
     group = kafka.new_name("lag")
@@ -73,6 +88,8 @@ def test_tools_see_how_far_a_query_has_read_and_that_it_is_spark(
         spark.streams.removeListener(listener)
     kafka.send(topic, ["e", "f"], partition=0)
     assert offsets_of(kafka, group) == {0: (3, 2), 1: (1, 0)}
+    if broker.page is not None:
+        assert lags_on(broker.page, group) == {0: 2, 1: 0}
     committed = kafka.admin.list_group_offsets(group)[group]
     assert {place.topic for place in committed} == {topic}
     assert all(one.metadata.startswith(f"Spark query {topic}, batch ") for one in committed.values())

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from bench import bare, bare_tls, cluster, first_records, load, security, shares, spark_lane, streams
+from bench import bare, bare_tls, cluster, first_records, load, scrapes, security, shares, spark_lane, streams
 from bench.report import Report, plot
 from bench.rows import COORDINATION, NOT_FOR_KFAKE, ONCE, QUORUM, ROWS, Run
 from bench.systems import SYSTEMS, UnavailableError, describe_machine
@@ -19,9 +19,16 @@ from pykafka_broker.testing.processes import BrokerError
 #: Rows that a machine's own round trip bounds.
 LATENCY_ROWS = {"ping", "ping16", "echo"}
 #: Rows that start nodes of their own.
-ROWS_IN_ROUNDS = {**cluster.ROWS, **first_records.ROWS, **security.ROWS, **shares.ROWS, **streams.ROWS}
+ROWS_IN_ROUNDS = {
+    **cluster.ROWS,
+    **first_records.ROWS,
+    **security.ROWS,
+    **shares.ROWS,
+    **streams.ROWS,
+    **scrapes.ROWS,
+}
 #: Rows that play all clients over bare sockets, and need no other load.
-PLAYED = {*first_records.ROWS, *shares.ROWS, *streams.ROWS}
+PLAYED = {*first_records.ROWS, *shares.ROWS, *streams.ROWS, *scrapes.ROWS}
 
 
 def options() -> argparse.Namespace:

@@ -228,5 +228,12 @@ FIGURES = (
     lower("share_idle.kilobytes", "  memory for each", "kB"),
     lower("streams_rebalance.seconds", "streams group: from 50 members to 100", "s", X(0.5)),
     lower("streams_rebalance.default_seconds", "  with 1 s between two assignments", "s", X(1.0)),
+    lower(
+        "metrics.cpu_ms", "metrics of 10,000 partitions: processor time of a scrape", "ms", Bound(300, ALONE)
+    ),
+    lower("metrics.ms", "  a scrape by the clock", "ms"),
+    higher("metrics.lines", "  its lines", "lines"),
+    lower("metrics.quiet_p99_us", "  p99 of one record and its ack, without scrapes", "us"),
+    lower("metrics.p99_us", "  while one scrape follows the other", "us", Bound(10_000, ALONE)),
     lower("stop.seconds", "clean stop", "s", X(0.5), X(0.2)),
 )

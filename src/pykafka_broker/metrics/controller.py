@@ -12,8 +12,8 @@ from pykafka_broker.metrics.node_parts import NodeParts, Scrape
 from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from pykafka_broker.raft.core.state import RaftState
 
-#: Topics that are looked at before the event loop runs other work.
-TOPICS_PER_SLICE = 100
+#: Partitions that are looked at before the event loop runs other work.
+PARTITIONS_PER_SLICE = 500
 
 
 class _Partitions:
@@ -27,13 +27,13 @@ class _Partitions:
     def count(self) -> Pausing:
         if self.is_complete:
             return
-        for index, topic in enumerate(self.image.topics.values(), 1):  # an image never changes
+        for topic in self.image.topics.values():  # an image never changes
             for partition in topic.partitions.values():
                 self.all += 1
                 self.offline += partition.leader == NO_LEADER
                 self.not_preferred += partition.leader != partition.replicas[0]
-            if index % TOPICS_PER_SLICE == 0:
-                yield None
+                if self.all % PARTITIONS_PER_SLICE == 0:
+                    yield None
         self.is_complete = True
 
 

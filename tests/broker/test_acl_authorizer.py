@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 
 import pytest
 
@@ -11,6 +12,7 @@ from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
 from pykafka_broker.broker.security.audit_log import MAX_LINES
 from pykafka_broker.broker.security.told_denials import ADD, REMOVE
+from pykafka_broker.cli.logging_setup import JsonFormatter
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.protocol.acls import AclPermission, PatternType
@@ -32,6 +34,10 @@ class Client(NamedTuple):
     client_host: str = "/10.0.0.1"
     api_key: int = FETCH
     client_id: str | None = None
+
+    @property
+    def log_fields(self) -> Mapping[str, object]:
+        return {"principal": self.principal, "api": "Fetch"}
 
 
 ALICE, ROOT = Client(), Client("User:root")
@@ -173,6 +179,8 @@ def test_a_denial_is_told_in_the_words_of_kafka(caplog: pytest.LogCaptureFixture
         f"Principal = User:alice is Denied operation = WRITE {asked} with resourceRefCount = 1 "
         f"based on rule {rule}",
     ]
+    told = json.loads(JsonFormatter().format(caplog.records[0]))
+    assert (told["principal"], told["api"]) == ("User:alice", "Fetch")
 
 
 def test_what_is_allowed_is_told_where_details_are_wanted(caplog: pytest.LogCaptureFixture) -> None:

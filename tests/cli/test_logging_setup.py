@@ -86,6 +86,17 @@ def test_a_traceback_stands_below_its_line() -> None:
     assert last == "RuntimeError: broken"
 
 
+def test_no_line_of_a_traceback_looks_like_a_message() -> None:
+    stream = log_to_text({})
+    try:
+        raise RuntimeError("no topic x\n[2026-01-01 00:00:00,000] INFO Granted everything\r\x1b[2K (kafka.x)")
+    except RuntimeError:
+        logging.getLogger("kafka.test").exception("failed")
+    *_, before, last = stream.getvalue().split("\n")[:-1]
+    assert before == "RuntimeError: no topic x"
+    assert last == r" [2026-01-01 00:00:00,000] INFO Granted everything\r\x1b[2K (kafka.x)"
+
+
 def test_an_unknown_level_is_refused_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="'LOUD' is not a log level; use one of OFF, FATAL, ERROR"):
         set_up_logging({"KAFKA_LOG4J_ROOT_LOGLEVEL": "LOUD"}, io.StringIO())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import struct
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
+from pykafka_broker.cli.logging_setup import JsonFormatter
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
 from pykafka_broker.network.purgatory import Disconnected
@@ -474,6 +476,8 @@ async def test_a_handlers_exception_is_logged_with_its_traceback_and_closes(
     assert (served.answered(), served.connection.closed) == ([1], True)
     [record] = caplog.records
     assert record.levelname == "ERROR" and record.exc_info and record.exc_info[0] is ZeroDivisionError
+    told = json.loads(JsonFormatter().format(record))
+    assert (told["api"], told["correlation_id"], told["client_id"]) == ("Heartbeat", 2, "tester")
     neighbour.send(API_VERSIONS)
     assert neighbour.answered() == [1]
 

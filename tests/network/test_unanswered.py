@@ -4,6 +4,7 @@ for.
 
 from __future__ import annotations
 
+import json
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Later, asks_controller, handles
+from pykafka_broker.cli.logging_setup import JsonFormatter
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.sweeping import Sweep
@@ -66,6 +68,8 @@ async def test_a_request_that_waits_for_longer_than_it_says_has_one_line(
         "6000 ms, and may take 1000 ms by itself: it waits for partition 't-0'"
     ]
     assert caplog.records[-1].levelname == "WARNING"
+    told = json.loads(JsonFormatter().format(caplog.records[-1]))
+    assert (told["api"], told["correlation_id"], told["client_id"]) == ("Produce", 1, "tester")
     doors.open(PRODUCED)
     await settle()
     assert served.answered() == [1]
@@ -233,13 +237,13 @@ async def test_peers_at_many_addresses_do_not_fill_the_log(caplog: pytest.LogCap
     shared = Shared(VirtualClock())
 
     def misbehaves(number: int, kind: str) -> None:
-        connection = SimpleNamespace(peer_host=f"10.0.{number >> 8}.{number & 255}")
+        connection = SimpleNamespace(peer_host=f"10.0.{number >> 8}.{number & 255}", log_fields={})
         shared.faults.of_peer(connection, kind, f"{kind} {number}")
 
     for number in range(2_000):
         misbehaves(number, "protocol")
     misbehaves(0, "slow")
-    assert (len(caplog.messages), caplog.messages[-1]) == (MOST_LINES + 1, "slow 0")
+    assert (len(caplog.messages), caplog.messages[-1][-6:]) == (MOST_LINES + 1, "slow 0")
 
 
 async def test_requests_on_which_the_controller_decides_wait_for_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 
 import pytest
@@ -31,6 +32,10 @@ class Client:
     @property
     def client_host(self) -> str:
         return "/10.0.0.5"
+
+    @property
+    def log_fields(self) -> Mapping[str, object]:
+        raise AssertionError("quotas are not logged")
 
 
 def quotas_of(clock: VirtualClock, *, entity: QuotaEntity = ALICE, **values: float) -> ClientQuotas:

@@ -10,12 +10,14 @@ them with any ports (`ports/`). The ports depend on the listeners that serve an 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pykafka_broker.apis.ports.administration import AdministrationPorts
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.controller.channel import ChangeRequester
+from pykafka_broker.protocol.messages import API_NAMES
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection
@@ -67,6 +69,18 @@ class Context(Generic[Ports]):
     def in_words(self) -> str:
         """The client at the beginning of a sentence."""
         return f"Client {self.client_id} ({self.principal}, {self.client_host.removeprefix('/')})"
+
+    @property
+    def log_fields(self) -> Mapping[str, object]:
+        """The fields of log lines about the request."""
+        return {
+            "api": API_NAMES[self.api_key],
+            "api_version": self.version,
+            "correlation_id": self.correlation_id,
+            **self.connection.log_fields,
+            "client_id": self.client_id,
+            "principal": self.principal,
+        }
 
 
 class ForwardedContext(Context[Ports]):

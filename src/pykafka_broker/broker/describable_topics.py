@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType, Authorizer
 from pykafka_broker.protocol.fields import api_key_of
@@ -17,6 +17,11 @@ class Member(NamedTuple):
     client_host: str
     api_key: int = api_key_of(ConsumerGroupHeartbeatRequest)
     client_id: str | None = None
+
+    @property
+    def log_fields(self) -> Mapping[str, object]:
+        """The fields of log lines about it."""
+        return {"principal": self.principal}
 
 
 def describable_topics(

@@ -6,7 +6,8 @@ or, for log collectors, one JSON object a line:
 
     {"time": "2026-01-02T03:04:05.678Z", "level": "INFO", "logger": "kafka.x", "message": "message"}
 
-with the traceback in "exception" where there is one.
+with the fields of the request or connection that the line is about (`system/log_fields.py`), and the
+traceback in "exception", where there are some.
 
 The standard library's logging does the work; only this module configures it, and only for the `start`
 command, so a program that embeds the broker keeps its own set-up. Levels come from the variables of Kafka's
@@ -19,7 +20,7 @@ import logging
 import sys
 import time
 from collections.abc import Mapping
-from typing import TextIO
+from typing import Any, TextIO
 
 from pykafka_broker.system.wording import printable
 
@@ -52,7 +53,7 @@ def _level_name(record: logging.LogRecord) -> str:
 
 class KafkaFormatter(logging.Formatter):
     """`[date time,ms] LEVEL message (logger)`, in local time, a traceback below. A message is one line, even
-    if it contains names with line breaks.
+    if it contains names with line breaks, and no line of a traceback looks like a message.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
@@ -60,20 +61,28 @@ class KafkaFormatter(logging.Formatter):
         message = printable(record.message)
         return f"[{moment},{int(record.msecs):03d}] {_level_name(record)} {message} ({record.name})"
 
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        # The text of an exception may have words of a client, of any number of lines.
+        lines = super().formatException(ei).split("\n")
+        return "\n".join(f"{' ' if line.startswith('[') else ''}{printable(line)}" for line in lines)
+
 
 class JsonFormatter(logging.Formatter):
-    """An object with time (UTC), level, logger, message and, where there is one, exception."""
+    """An object with time (UTC), level, logger and message; where there are some, with the fields of what the
+    line is about, and with exception.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         # Not needed for a log in Kafka's form.
         import json
 
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        told = {
+        told: dict[str, object] = {
             "time": f"{moment}.{int(record.msecs):03d}Z",
             "level": _level_name(record),
             "logger": record.name,
             "message": record.getMessage(),
+            **getattr(record, "log_fields", {}),
         }
         exception = self.formatException(record.exc_info) if record.exc_info else record.exc_text
         parts = (exception, self.formatStack(record.stack_info) if record.stack_info else None)

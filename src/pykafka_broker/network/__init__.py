@@ -8,12 +8,14 @@
     transports.py          bytes between socket and connection
     identity.py            who a peer is, as its connection knows it; sasl_authentication.py,
                            certificate_authentication.py: who says so
-    connection.py          one client: frames in, answers out, in order
+    connection.py          one client: frames in, answers out, in order; peer.py: whose it is
     holds.py               why its next request does not start yet
     dispatch.py            from API key and version to decoder, handler and encoder
     answers.py             its answers, in the order of its requests; sending.py: those that are read from
                            their files while they are sent
     request_times.py       how long requests take, stage by stage; measured_answers.py: where metrics are on
+                           or requests are watched
+    connection_lines.py    the log of connections
     purgatory.py           parked fetches, and other requests that wait for a log to move
     limits.py              the limits of one connection; patience.py: its deadlines, deadlines.py: their check
     unanswered.py          requests that wait for too long: what for, and the line about them

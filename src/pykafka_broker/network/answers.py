@@ -25,6 +25,7 @@ from pykafka_broker.network.sending import IN_MEMORY, Sender
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import Cut, assemble, buffers_length
+from pykafka_broker.system.log_fields import about
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import Context
@@ -43,11 +44,14 @@ class Slot:
     """The place of an answer that is not ready yet, or whose turn has not come."""
 
     __slots__ = (
+        "asked_wait_ms",
         "began_ns",
         "closes",
         "context",
         "cuts",
         "encoded_ns",
+        "error_code",
+        "handled_ns",
         "held_bytes",
         "is_ready",
         "number",
@@ -55,6 +59,7 @@ class Slot:
         "ready_ns",
         "request",
         "route",
+        "throttle_ms",
         "times",
         "waits_ns",
     )
@@ -64,10 +69,14 @@ class Slot:
     route: Route
     context: Context[Any]
     request: Any
-    #: Set if the request is timed: when it began to wait, was ready and was encoded.
+    #: Set if the request is timed: as in `Answered` (`request_times.py`).
+    handled_ns: int
     waits_ns: int
     ready_ns: int
     encoded_ns: int
+    throttle_ms: int
+    asked_wait_ms: int
+    error_code: int
 
     def __init__(self) -> None:
         self.is_ready = False
@@ -174,28 +183,40 @@ class Answers:
             or self._queued_bytes > limits.unsent_high_water_bytes
         )
 
+    def log_request(self, route: Route, context: Context[Any]) -> None:
+        """Log a request that is about to be handled."""
+        request_logger.debug(
+            "< %r %s v%d #%d from %r",
+            self._connection,
+            route.name,
+            route.version,
+            context.correlation_id,
+            context.client_id,
+            extra=about(context),
+        )
+
     # Answers to requests.
 
-    def add(self, route: Route, correlation_id: int, answer: Any, request: Any) -> int:
+    def add(self, route: Route, context: Context[Any], answer: Any, request: Any) -> int:
         """Write an answer, or keep it behind those that are not ready; the bytes of its frame."""
         if self.slots:
             slot = Slot()
             self.slots.append(slot)
-            size = self._fill(slot, route, correlation_id, answer)
+            size = self._fill(slot, route, context, answer)
             if self._is_full:
                 self._holds.reasons |= OUTSTANDING
             return size
         if answer is CLOSE:
             self.close()
             return 0
-        size = self._write(route, correlation_id, answer, self._out, self._cuts)
+        size = self._write(route, context, answer, self._out, self._cuts)
         self._written_bytes += size
         if self._written_bytes > self._shared.limits.unsent_high_water_bytes:
             # If the peer does not read, the transport calls `pause`.
             self.flush()
         return size
 
-    def add_none(self, route: Route, request: Any) -> None:
+    def add_none(self, route: Route, context: Context[Any]) -> None:
         """The request wants no answer."""
 
     def add_token(self, token: bytes) -> None:
@@ -235,24 +256,26 @@ class Answers:
         except Disconnected:
             return
         except Exception as error:
-            answer = self._shared.faults.of_handler(slot.route, slot.request, error, self._connection)
+            answer = self._shared.faults.of_handler(
+                slot.route, slot.context, slot.request, error, self._connection
+            )
         if self.is_closing:
             return
         self._patience.active = True
         # Free the request's records now, though its answer may still wait behind others.
         slot.request = None
-        self._fill(slot, slot.route, slot.context.correlation_id, answer)
+        self._fill(slot, slot.route, slot.context, answer)
         self._send_ready()
         self._holds.let_go(hold if self._is_full else hold | OUTSTANDING)
 
-    def _fill(self, slot: Slot, route: Route, correlation_id: int, answer: Any) -> int:
+    def _fill(self, slot: Slot, route: Route, context: Context[Any], answer: Any) -> int:
         slot.is_ready = True
         if answer is CLOSE:
             slot.closes = True
             return 0
         if answer is NO_RESPONSE:
             return 0
-        size = self._write(route, correlation_id, answer, slot.out, slot.cuts)
+        size = self._write(route, context, answer, slot.out, slot.cuts)
         slot.closes = not size
         slot.held_bytes = len(slot.out) + sum(
             buffers_length(content)
@@ -262,10 +285,13 @@ class Answers:
         self._count_queued(slot.held_bytes)
         return size
 
-    def _write(self, route: Route, correlation_id: int, answer: Any, out: bytearray, cuts: list[Cut]) -> int:
+    def _write(
+        self, route: Route, context: Context[Any], answer: Any, out: bytearray, cuts: list[Cut]
+    ) -> int:
         """Append an answer's frame to `out` and `cuts`; returns its size, 0 if it cannot be encoded."""
         start = len(out)
         cuts_before = len(cuts)
+        correlation_id = context.correlation_id
         if route.flexible_response:
             out += _pack_flexible_response_header(0, correlation_id, 0)
         else:
@@ -274,7 +300,7 @@ class Answers:
             route.encode(answer, out, cuts)
         except Exception as error:
             del out[start:], cuts[cuts_before:]
-            self._shared.faults.of_encoding(route, self._connection, error)
+            self._shared.faults.of_encoding(route, context, self._connection, error)
             self.close()
             return 0
         size = len(out) - start - 4
@@ -284,7 +310,13 @@ class Answers:
         FRAME_LENGTH.pack_into(out, start, size)
         if self.are_logged:
             request_logger.debug(
-                "> %r %s v%d #%d %d bytes", self._connection, route.name, route.version, correlation_id, size
+                "> %r %s v%d #%d %d bytes",
+                self._connection,
+                route.name,
+                route.version,
+                correlation_id,
+                size,
+                extra=about(context),
             )
         return size
 

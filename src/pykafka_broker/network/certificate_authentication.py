@@ -31,8 +31,8 @@ class ByCertificate:
         try:
             name = self._mapping.name_of(subject_of(peer.certificate))
         except ValueError as error:
-            text = f"Closing connection {connection!r}: its certificate names no user: {error}"
-            self._faults.of_peer(connection, "certificate", text)
+            what = f"its certificate names no user: {error}"
+            self._faults.of_peer(connection, "certificate", what)
             connection.close_when_answered()
             return Identity(ANONYMOUS, dispatch.restricted(lambda api: None, "the peer has no name"))
         return Identity(f"User:{name}", dispatch)

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_broker.apis.api import NO_RESPONSE, Later
 from pykafka_broker.apis.context import Context
-from pykafka_broker.apis.ports.connection import UNKNOWN_SOFTWARE
+from pykafka_broker.network import connection_lines
 from pykafka_broker.network.addresses import plain_address
 from pykafka_broker.network.answers import Answers, request_logger
 from pykafka_broker.network.connection_factory import Accepted
@@ -45,6 +45,7 @@ from pykafka_broker.network.identity import Authentication, Identity
 from pykafka_broker.network.measured_answers import MeasuredAnswers
 from pykafka_broker.network.memory_account import MemoryAccount
 from pykafka_broker.network.patience import Patience
+from pykafka_broker.network.peer import Peer
 from pykafka_broker.network.purgatory import Disconnected
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import peer_of
@@ -53,7 +54,6 @@ from pykafka_broker.protocol.compile import skip_tags
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.frames import FrameReader
 from pykafka_broker.protocol.messages import API_VERSIONS_KEY
-from pykafka_broker.system.host_text import java_address
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
@@ -77,13 +77,12 @@ API_VERSIONS_V0 = API_VERSIONS_KEY << 16
 _unpack_request_header = Struct(">Iih").unpack_from
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(Peer, asyncio.BufferedProtocol):
     """Serves one client."""
 
     __slots__ = (
         "_account",
         "_authentication",
-        "_client_id",
         "_client_id_bytes",
         "_counters",
         "_deadlines",
@@ -101,14 +100,8 @@ class Connection(asyncio.BufferedProtocol):
         "_take_token",
         "_transport",
         "answers",
-        "client_host",
         "closed",
-        "listener_name",
-        "peer_host",
-        "peer_port",
-        "principal",
         "sasl",
-        "software",
     )
 
     def __init__(
@@ -119,12 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         authentication: Authentication,
         accepted: Accepted,
     ) -> None:
-        self.listener_name = accepted.listener_name
-        self.peer_host, self.peer_port = accepted.peer
-        self.client_host = f"/{java_address(self.peer_host)}"
-        self.software = UNKNOWN_SOFTWARE
-        #: The principal of the next request; `identify` sets it with the routes.
-        self.principal: str
+        super().__init__(accepted)
         #: The exchange that the SASL handlers use; None on a listener without SASL.
         self.sasl: SaslConversation | None
         #: Serves the next frame, which is a token without the header of a request.
@@ -151,12 +139,8 @@ class Connection(asyncio.BufferedProtocol):
         self._round_left = 0
         #: Requests that have started.
         self._served = 0
-        # The client id rarely changes, so its bytes and its text are kept.
+        # The client id rarely changes, so its bytes are kept beside its text.
         self._client_id_bytes: Buffer | None = None
-        self._client_id = ""
-
-    def __repr__(self) -> str:
-        return f"{self.listener_name}-{self.peer_host}:{self.peer_port}"
 
     # For handlers and the rest of the server.
 
@@ -239,11 +223,14 @@ class Connection(asyncio.BufferedProtocol):
         self.identify(self._authentication.begin(self, self._listener_dispatch, peer_of(transport)))
         shared.connections.add(self)
         self._counters.connections_opened += 1
+        connection_lines.accepted(self, logs_in=self.sasl is not None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         shared = self._shared
         shared.connections.discard(self)
+        reason = self.closes_because or (str(exc) if exc is not None else "this node closed it")
+        connection_lines.closed(self, self._served, reason)
         self._holds.close()
         self._reader.close()
         shared.unsent.forget(self)
@@ -258,6 +245,7 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """The peer closed its side: close ours, as Kafka does, after the answers written so far are sent."""
         self._holds.reasons |= CLOSING
+        self.closes_because = self.closes_because or "its peer closed it"
         return self.answers.is_sending
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -344,7 +332,7 @@ class Connection(asyncio.BufferedProtocol):
             pos += client_id_bytes
             name = frame[10:pos]
             if name == self._client_id_bytes:
-                client_id = self._client_id
+                client_id = self.client_id
             else:
                 client_id = self._read_client_id(name, client_id_bytes)
         if route.flexible_request:
@@ -356,17 +344,15 @@ class Connection(asyncio.BufferedProtocol):
         route.requests += 1
         self._counters.requests += 1
         self._served += 1
-        if answers.are_logged:
-            request_logger.debug(
-                "< %r %s v%d #%d from %s", self, route.name, route.version, correlation_id, client_id
-            )
         context = Context(
             self._node, self, code >> 16, route.version, correlation_id, client_id, self.principal
         )
+        if answers.are_logged:
+            answers.log_request(route, context)
         try:
             answer = route.handle(request, context)
         except Exception as error:
-            answer = self._shared.faults.of_handler(route, request, error, self)
+            answer = self._shared.faults.of_handler(route, context, request, error, self)
         kind = answer.__class__
         if kind is CoroutineType:
             coroutine = answer
@@ -378,7 +364,7 @@ class Connection(asyncio.BufferedProtocol):
             except Disconnected:
                 answer = NO_RESPONSE
             except Exception as error:
-                answer = self._shared.faults.of_handler(route, request, error, self)
+                answer = self._shared.faults.of_handler(route, context, request, error, self)
             else:
                 going_on = _going_on(coroutine, waits_for)
                 answers.wait_for(going_on, self._served, route, context, request, HANDLING)
@@ -387,10 +373,10 @@ class Connection(asyncio.BufferedProtocol):
         if kind is Later:
             answers.wait_for(answer.awaitable, self._served, route, context, request, 0)
         elif answer is not NO_RESPONSE:
-            size = answers.add(route, correlation_id, answer, request)
+            size = answers.add(route, context, answer, request)
             self._round_left -= size // ANSWER_BYTES_PER_REQUEST
         else:
-            answers.add_none(route, request)
+            answers.add_none(route, context)
         return holds.reasons
 
     def _serve_token(self, answer: bytes | None) -> int:
@@ -407,7 +393,7 @@ class Connection(asyncio.BufferedProtocol):
         client_id = str(name, "utf-8", "replace")
         if size <= MAX_REMEMBERED_CLIENT_ID_BYTES:
             self._client_id_bytes = bytes(name)
-            self._client_id = client_id
+            self.client_id = client_id
         return client_id
 
     def _answer_unsupported_api_versions(self, correlation_id: int) -> None:
@@ -416,15 +402,15 @@ class Connection(asyncio.BufferedProtocol):
 
         route = self._dispatch.find(API_VERSIONS_V0)
         assert route is not None
-        self.answers.add(route, correlation_id, unsupported_version(), None)
+        context = Context(self._node, self, API_VERSIONS_KEY, 0, correlation_id, None, self.principal)
+        self.answers.add(route, context, unsupported_version(), None)
 
     # Errors.
 
     def _blame(self, what: str) -> None:
         """The peer broke the protocol."""
-        client = f" (client id {self._client_id!r})" if self._client_id else ""
-        text = f"Closing connection {self!r}{client}: {what}"
-        self._shared.faults.of_peer(self, "protocol", text)
+        client = f" (client id {self.client_id!r})" if self.client_id else ""
+        self._shared.faults.of_peer(self, "protocol", what, client)
         self.finish()
 
     # Going on.

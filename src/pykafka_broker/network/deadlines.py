@@ -59,6 +59,7 @@ class Deadlines(NamedTuple):
                 account.count_requests()
             if not answers.slots and patience.is_idle(now_ms):
                 self.shared.counters.connections_closed_idle += 1
+                self.connection.closes_because = "it was idle"
                 logger.debug("Closing idle connection %r", self.connection)
                 self.answers.abort()
         elif not self.holds.reasons and not account.lacks_memory:
@@ -71,8 +72,7 @@ class Deadlines(NamedTuple):
         self._blame("unread", f"{self.answers.unsent_bytes} bytes of answers are unread and memory is short")
 
     def _blame(self, kind: str, what: str) -> None:
-        connection = self.connection
-        self.shared.faults.of_peer(connection, kind, f"Closing connection {connection!r}: {what}")
+        self.shared.faults.of_peer(self.connection, kind, what)
         self.answers.abort()
 
     def _look_at_oldest(

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.apis.context import ANONYMOUS as ANONYMOUS
+from pykafka_broker.network.connection_lines import Logged
+from pykafka_broker.network.faults import Faulty
 from pykafka_broker.network.transports import TransportPeer
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -38,10 +40,8 @@ class Identity(NamedTuple):
     request_max_bytes: int | None = None
 
 
-class Identifiable(Protocol):
+class Identifiable(Faulty, Logged, Protocol):
     """A connection as its authentication sees it; its `repr` names it in the log."""
-
-    peer_host: str
 
     def identify(self, identity: Identity) -> None:
         """Use `identity` from the next request on."""

@@ -1,4 +1,5 @@
-"""How long requests take, stage by stage: Kafka's RequestMetrics. Kept only where metrics are on.
+"""How long requests take, stage by stage: Kafka's RequestMetrics. Kept only where metrics are on, or single
+requests are watched: for the log of slow ones, or for OpenTelemetry.
 
     request queue    from the wake-up that brought the request until it is its turn: the requests before it in
                      the same round
@@ -10,18 +11,22 @@
 
 A stage is a histogram of integers with eight buckets to an octave, so that a quantile is known to 6 %. Every
 request counts, but not every one is timed: of each kind the first `TIMED_AFTER_SCRAPE` after a scrape, then
-one in `TIMED_ONE_IN`. Four looks at the clock and five increments take 2 us, while one record is acknowledged
-in 56 us. Stages that an answer does not have, such as `remote` of an answer that is ready at once, are not
-recorded: the missing ones among the timed requests count as zero.
+one in `TIMED_ONE_IN`; where they are watched, all. Four looks at the clock and five increments take 2 us,
+while one record is acknowledged in 56 us. Stages that an answer does not have, such as `remote` of an answer
+that is ready at once, are not recorded: the missing ones among the timed requests count as zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.protocol.codegen import Source
 from pykafka_broker.protocol.fields import Field, schema_of
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import Context
 
 #: The names under which Kafka counts fetches apart, besides "Fetch".
 CONSUMER_FETCH = "FetchConsumer"
@@ -32,6 +37,9 @@ TIMED_ONE_IN = 16
 #: A unit of time is 1,024 ns, so that it is a shift and no division.
 UNIT_SHIFT = 10
 NS_PER_UNIT = 1 << UNIT_SHIFT
+NS_PER_MS = 1_000_000
+#: More requests than any node serves.
+_ALL = 1 << 63
 #: Durations below this many units find their bucket in `BUCKETS` at once.
 TABLE_UNITS = 4096
 
@@ -83,13 +91,13 @@ class Times:
         "total",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, all_timed: bool = False) -> None:
         #: Those that have been answered, or wait for their answers.
         self.requests = 0
         #: Those whose times are recorded.
         self.timed = 0
         #: Below this number of requests all are timed.
-        self.timed_until = TIMED_AFTER_SCRAPE
+        self.timed_until = _ALL if all_timed else TIMED_AFTER_SCRAPE
         self.request_queue = new_histogram()
         self.local = new_histogram()
         self.remote = new_histogram()
@@ -110,7 +118,7 @@ class Times:
 
     def scraped(self) -> None:
         """Time the next requests: quantiles of rare ones must not wait for the sixteenth."""
-        self.timed_until = self.requests + TIMED_AFTER_SCRAPE
+        self.timed_until = max(self.timed_until, self.requests + TIMED_AFTER_SCRAPE)
 
     def answered(self, size_bytes: int, began_ns: int, handled_ns: int, ready_ns: int, sent_ns: int) -> None:
         """A request was answered at once. It came in at `began_ns`."""
@@ -149,17 +157,68 @@ class Times:
 
 
 class RequestTimes:
-    """The times of all kinds of requests on one node, by Kafka's names of them."""
+    """The times of all kinds of requests on one node, by Kafka's names of them.
 
-    def __init__(self) -> None:
+    `watch` is told of each request that has been answered, before the next one is served.
+    """
+
+    def __init__(self, watch: Callable[[Answered], None] | None = None) -> None:
+        self.watch = watch
         self.by_name: dict[str, Times] = {}
 
     def of(self, name: str) -> Times:
         """Those of requests with this name."""
         times = self.by_name.get(name)
         if times is None:
-            times = self.by_name[name] = Times()
+            times = self.by_name[name] = Times(all_timed=self.watch is not None)
         return times
+
+
+class Answered(NamedTuple):
+    """A request that has been answered, and the ends of its stages by `perf_counter_ns`."""
+
+    context: Context[Any]
+    began_ns: int
+    #: Its handler began.
+    handled_ns: int
+    #: The handler began to wait; `ready_ns` if it did not.
+    waits_ns: int
+    ready_ns: int
+    encoded_ns: int
+    sent_ns: int
+    throttle_ms: int = 0
+    #: How much of its waiting the client has asked for.
+    asked_wait_ms: int = 0
+    #: The error of the whole answer; 0 if there is none, or each part of the answer has one of its own.
+    error_code: int = 0
+
+    @property
+    def unasked_ns(self) -> int:
+        """Its time without the waiting that the client has asked for."""
+        asked_ns = min(self.ready_ns - self.waits_ns, self.asked_wait_ms * NS_PER_MS)
+        return self.sent_ns - self.began_ns - asked_ns
+
+    @property
+    def stages_ms(self) -> Mapping[str, float]:
+        """The milliseconds of all stages and of each, by the names in Apache Kafka's log of requests."""
+        return {
+            "totalTimeMs": _ms(self.sent_ns - self.began_ns),
+            "requestQueueTimeMs": _ms(self.handled_ns - self.began_ns),
+            "localTimeMs": _ms(self.waits_ns - self.handled_ns),
+            "remoteTimeMs": _ms(self.ready_ns - self.waits_ns),
+            "throttleTimeMs": self.throttle_ms,
+            "responseQueueTimeMs": _ms(self.sent_ns - self.encoded_ns),
+            "sendTimeMs": _ms(self.encoded_ns - self.ready_ns),
+        }
+
+    @property
+    def log_fields(self) -> Mapping[str, object]:
+        """The fields of a log line about its times."""
+        return {**self.context.log_fields, **self.stages_ms}
+
+
+def _ms(duration_ns: int) -> float:
+    return round(duration_ns / NS_PER_MS, 3)
 
 
 #: Adds the errors of an answer to the counts by code.

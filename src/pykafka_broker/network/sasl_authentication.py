@@ -24,6 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka_broker.apis.api import CLOSE
+from pykafka_broker.network.connection_lines import authenticated
 from pykafka_broker.network.identity import ANONYMOUS, Identifiable, Identity
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import API_VERSIONS_KEY
@@ -178,14 +179,16 @@ class SaslOfConnection:
         return answer
 
     def _finish(self, session: Session) -> None:
-        if self._session is None:
-            self._listener.logins += 1
-        else:
+        again = self._session is not None
+        if again:
             self._listener.renewals += 1
+        else:
+            self._listener.logins += 1
         self._session = session
         self._exchange = None
         self._is_expired = False
         self._connection.identify(self._identity(self._stages.authenticated))
+        authenticated(self._connection, session.mechanism, again=again)
         if session.lifetime_ms is not None:
             clock = self._listener.clock
             self._expiry = clock.call_at(clock.monotonic_ms() + session.lifetime_ms, self._expire)

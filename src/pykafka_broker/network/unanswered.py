@@ -7,7 +7,7 @@ compute its limit only after `GRACE_MS`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Union
 
@@ -23,6 +23,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import Context
     from pykafka_broker.network.dispatch import Dispatch, Route
+    from pykafka_broker.system.log_fields import Described
 
 #: How much longer than its own limit a request may take.
 GRACE_MS = 5_000
@@ -111,15 +112,23 @@ def own_limit_ms(request: object, knowledge: Knowledge = NO_KNOWLEDGE) -> int | 
     The transaction timeout of InitProducerId does not count: an open transaction is answered at once, with
     CONCURRENT_TRANSACTIONS, and the client asks again.
     """
+    if isinstance(request, EnvelopeRequest):
+        return None
+    return max(asked_wait_ms(request, knowledge), getattr(request, "timeout_ms", 0))
+
+
+def asked_wait_ms(request: object, knowledge: Knowledge = NO_KNOWLEDGE) -> int:
+    """How long the request itself asks to wait: for records, or for the other members of a group.
+
+    A `timeout_ms` is no such wish: it says when the client gives up.
+    """
     if isinstance(request, JoinGroupRequest):
         of_group_ms = knowledge.rebalance_timeout_ms(request.group_id) or 0
         return max(request.rebalance_timeout_ms, request.session_timeout_ms, of_group_ms)
     if isinstance(request, SyncGroupRequest):
         limit_ms = knowledge.rebalance_timeout_ms(request.group_id)
         return SYNC_GROUP_MS if limit_ms is None else limit_ms
-    if isinstance(request, EnvelopeRequest):
-        return None
-    return max(0, getattr(request, "max_wait_ms", 0), getattr(request, "timeout_ms", 0))
+    return max(0, getattr(request, "max_wait_ms", 0))
 
 
 def subjects(request: object, knowledge: Knowledge = NO_KNOWLEDGE) -> str:
@@ -134,13 +143,32 @@ def subjects(request: object, knowledge: Knowledge = NO_KNOWLEDGE) -> str:
     return ", ".join(first) + (f" and {more} more" if more else "")
 
 
+class Overdue(NamedTuple):
+    """A request that has waited too long, on its connection."""
+
+    request: Waiting
+    connection: Described
+
+    @property
+    def log_fields(self) -> Mapping[str, object]:
+        """The fields of log lines about the request."""
+        request = self.request
+        return {
+            "api": request.api_name,
+            "api_version": request.version,
+            "correlation_id": request.correlation_id,
+            **self.connection.log_fields,
+            "client_id": request.client_id,
+        }
+
+
 def line(connection: object, request: Waiting, waited_ms: int) -> str:
     """The log line about a request that has waited too long."""
     own = f", and may take {request.limit_ms} ms by itself" if request.limit_ms else ""
     reason = f": it waits for {request.waits_for}" if request.waits_for else ""
     return (
         f"{request.api_name} v{request.version} with correlation id {request.correlation_id} of client "
-        f"{_quoted(request.client_id)} on {connection!r} is unanswered after {waited_ms} ms{own}{reason}"
+        f"{quoted(request.client_id)} on {connection!r} is unanswered after {waited_ms} ms{own}{reason}"
     )
 
 
@@ -156,7 +184,7 @@ def _named(message: object, knowledge: Knowledge) -> Iterator[str]:
             if element.struct is not None and each is not None:
                 yield from _named(each, knowledge)
             elif element.entity in _KINDS and each:
-                yield f"{_KINDS[element.entity]} {_quoted(each)}"
+                yield f"{_KINDS[element.entity]} {quoted(each)}"
 
 
 def _topic(message: object, field: Field, knowledge: Knowledge) -> str:
@@ -176,14 +204,15 @@ def _partitions(topic: str, message: object, fields: tuple[Field, ...]) -> Itera
     partitions = next((field for field in fields if field.element is not None), None)
     numbers = getattr(message, partitions.name) if partitions is not None else None
     if not numbers:
-        yield f"topic {_quoted(topic)}"
+        yield f"topic {quoted(topic)}"
     for each in numbers or ():
         # The first field of a partition is its number.
         number = each if isinstance(each, int) else getattr(each, schema_of(each).fields[0].name)
-        yield f"partition {_quoted(f'{topic}-{number}')}"
+        yield f"partition {quoted(f'{topic}-{number}')}"
 
 
-def _quoted(text: str | None) -> str:
+def quoted(text: str | None) -> str:
+    """A name that a peer has sent: short, in quotation marks, without control characters."""
     if text is None or len(text) <= MOST_CHARACTERS:
         return repr(text)
     return f"{text[:MOST_CHARACTERS]!r}..."

@@ -7,6 +7,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pykafka_broker.system.log_fields import about
+
+if TYPE_CHECKING:
+    from pykafka_broker.system.log_fields import Described
 
 INTERVAL_MS = 10_000
 #: The most lines of one kind in an interval.
@@ -62,8 +68,10 @@ class RepeatedLines:
         subject: str,
         message: str | Callable[[], str],
         error: Exception | None = None,
+        concerns: Described | None = None,
     ) -> bool:
         """Write `message`, and the traceback of `error`, unless the interval of kind and subject still runs.
+        `concerns` has the line's other fields.
 
         A message that is a function is made only to be written. Returns whether it was written.
         """
@@ -92,5 +100,5 @@ class RepeatedLines:
             self._logger.log(level, self._left_out_text, no_room)
         again = f" ({left_out} more of these since the last such line)" if left_out else ""
         text = message if isinstance(message, str) else message()
-        self._logger.log(level, "%s%s", text, again, exc_info=error)
+        self._logger.log(level, "%s%s", text, again, exc_info=error, extra=about(concerns))
         return True

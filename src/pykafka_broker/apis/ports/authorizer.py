@@ -6,7 +6,7 @@ says how an API declares its needs.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from pykafka_broker.protocol.acls import AclOperation as AclOperation
@@ -40,6 +40,11 @@ class Requester(Protocol):
     @property
     def client_host(self) -> str:
         """The client's address as Kafka shows it: "/127.0.0.1"."""
+        ...
+
+    @property
+    def log_fields(self) -> Mapping[str, object]:
+        """The fields of log lines about the request."""
         ...
 
 

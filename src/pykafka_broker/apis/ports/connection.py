@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -59,6 +59,11 @@ class ClientConnection(Protocol):
     @property
     def closed(self) -> bool:
         """True once the peer is gone."""
+        ...
+
+    @property
+    def log_fields(self) -> Mapping[str, object]:
+        """The fields of log lines about the connection."""
         ...
 
     @property

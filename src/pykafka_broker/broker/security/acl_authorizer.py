@@ -75,9 +75,9 @@ class StandardAuthorizer:
         if is_attempt and (not is_allowed or self._audit.is_detailed):
             question = Question(principal, host, operation, resource_type, name, requester.api_key)
             if is_allowed:
-                self._audit.allowed(question, rule)
+                self._audit.allowed(question, rule, requester)
             else:
-                self._audit.denied(question, rule)
+                self._audit.denied(question, rule, requester)
                 self._tell(denial(question, requester.client_id, rule))
         return is_allowed
 

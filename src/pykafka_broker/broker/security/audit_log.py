@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pykafka_broker.authorization.index import Acl
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.messages import API_NAMES
+from pykafka_broker.system.log_fields import Described, about
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
@@ -40,16 +41,16 @@ class AuditLog:
         left_out = "%d more operations were denied, which are not logged one by one"
         self._denials = RepeatedLines(logger, now_ms, most_lines=MAX_LINES, left_out=left_out)
 
-    def denied(self, question: Question, rule: Acl | str) -> None:
-        """An attempt was denied."""
+    def denied(self, question: Question, rule: Acl | str, request: Described) -> None:
+        """An attempt of `request` was denied."""
         if not logger.isEnabledFor(logging.INFO):
             return
         subject = "\0".join(map(str, question))
-        self._denials.log(logging.INFO, "denied", subject, _line(question, "Denied", rule))
+        self._denials.log(logging.INFO, "denied", subject, _line(question, "Denied", rule), None, request)
 
-    def allowed(self, question: Question, rule: Acl | str) -> None:
-        """An attempt was allowed; the caller has asked `is_detailed`."""
-        logger.debug("%s", _line(question, "Allowed", rule))
+    def allowed(self, question: Question, rule: Acl | str, request: Described) -> None:
+        """An attempt of `request` was allowed; the caller has asked `is_detailed`."""
+        logger.debug("%s", _line(question, "Allowed", rule), extra=about(request))
 
     @property
     def is_detailed(self) -> bool:

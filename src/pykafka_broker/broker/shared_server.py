@@ -10,6 +10,7 @@ for votes to these listeners. Each function adds to `undo` how a stop undoes it 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
@@ -46,7 +47,7 @@ from pykafka_broker.network.endpoint import METRICS_LISTENER
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
-from pykafka_broker.network.request_times import RequestTimes
+from pykafka_broker.network.request_times import Answered, RequestTimes
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.unanswered import Knowledge
 from pykafka_broker.protocol.topic_partition import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -219,16 +220,27 @@ def _client_quotas(f: Foundation, publisher: MetadataPublisher, listeners: Liste
     return quotas
 
 
+def _watch(f: Foundation) -> Callable[[Answered], None] | None:
+    """What is told of each answered request; its module is imported only if it is configured."""
+    limit_ms = f.config["log.slow.requests.ms"]
+    if limit_ms < 0:
+        return None
+    from pykafka_broker.network.slow_requests import SlowRequests
+
+    return SlowRequests(limit_ms, f.clock.monotonic_ms).answered
+
+
 async def _unbound_listeners(f: Foundation, logs: LogManager, undo: Undo) -> Listeners:
     """The listeners, not bound yet. The reserve of file descriptors is filled here, because listeners accept
     new clients only while it is full.
     """
     config = f.config
+    watch = _watch(f)
     shared = Shared(
         f.clock,
         connection_limits(config),
         RequestMemory(config["queued.max.request.bytes"]),
-        times=RequestTimes() if config.metrics_listeners else None,
+        times=None if watch is None and not config.metrics_listeners else RequestTimes(watch),
     )
     # An unknown host prevents a start only if the static configuration names it.
     by_address = await limits_by_address(config.connections_per_ip_overrides)

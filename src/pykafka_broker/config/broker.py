@@ -876,6 +876,8 @@ OWN_KEYS: tuple[Key, ...] = (
         "they push.", internal=True),
     Key("metrics.listeners", LIST, (), ListOf(), LOW, READ_ONLY, ACTS,
         "Where [metrics](metrics.md) and health are served over HTTP, as `http://host:port`.", internal=True),
+    Key("log.slow.requests.ms", LONG, -1, Range(-1), LOW, READ_ONLY, ACTS,
+        "A request that takes longer is [logged](operations.md#slow-requests); -1: none is.", internal=True),
 )
 # fmt: on
 

@@ -124,6 +124,7 @@ NumberKey = Literal[
     "add.partitions.to.txn.retry.backoff.max.ms",
     "log.scrub.interval.ms",
     "log.scrub.io.max.bytes.per.second",
+    "log.slow.requests.ms",
     "replica.alter.log.dirs.io.max.bytes.per.second",
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",

@@ -14,7 +14,7 @@
     answers.py             its answers, in the order of its requests; sending.py: those that are read from
                            their files while they are sent
     request_times.py       how long requests take, stage by stage; measured_answers.py: where metrics are on
-                           or requests are watched
+                           or requests are watched; slow_requests.py: the log of those that take long
     connection_lines.py    the log of connections
     purgatory.py           parked fetches, and other requests that wait for a log to move
     limits.py              the limits of one connection; patience.py: its deadlines, deadlines.py: their check

@@ -44,7 +44,7 @@ def test_a_start_imports_nothing_of_what_is_not_configured(tmp_path: Path) -> No
         f"with Broker(load_config(data_dir={str(tmp_path)!r}, listen='127.0.0.1:0')): pass\n"
         "package = 'pykafka_broker.'\n"
         "late = (package + 'config.sasl_listeners', package + 'broker.security.declared', 'urllib.parse',"
-        "        package + 'network.slow_requests')\n"
+        "        package + 'network.slow_requests', package + 'broker.tracing', 'opentelemetry')\n"
         "sys.exit(', '.join(name for name in late if name in sys.modules) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)

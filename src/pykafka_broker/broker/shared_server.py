@@ -35,6 +35,7 @@ from pykafka_broker.broker.settings import (
 )
 from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.log.disk.descriptor_care import DescriptorCare
 from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.failed_directories import FailedDirectories
@@ -220,14 +221,34 @@ def _client_quotas(f: Foundation, publisher: MetadataPublisher, listeners: Liste
     return quotas
 
 
-def _watch(f: Foundation) -> Callable[[Answered], None] | None:
-    """What is told of each answered request; its module is imported only if it is configured."""
+def _watch(f: Foundation, undo: Undo) -> Callable[[Answered], None] | None:
+    """What is told of each answered request; its modules are imported only if it is configured."""
+    watches: list[Callable[[Answered], None]] = []
     limit_ms = f.config["log.slow.requests.ms"]
-    if limit_ms < 0:
-        return None
-    from pykafka_broker.network.slow_requests import SlowRequests
+    if limit_ms >= 0:
+        from pykafka_broker.network.slow_requests import SlowRequests
 
-    return SlowRequests(limit_ms, f.clock.monotonic_ms).answered
+        watches.append(SlowRequests(limit_ms, f.clock.monotonic_ms).answered)
+    if f.config["otel.traces.enable"]:
+        from pykafka_broker.broker.tracing import Spans, exporting_provider
+
+        try:
+            spans = Spans(exporting_provider(f.node_id))
+        except ImportError as error:
+            raise ConfigError(
+                f"otel.traces.enable needs OpenTelemetry: pip install 'pykafka-broker[otel]' ({error})"
+            ) from None
+        # At this step the thread that exports ends before those of the node.
+        undo.add(StopStep.THREADS, partial(f.threads.run_blocking, spans.close))
+        watches.append(spans.answered)
+    if len(watches) < 2:
+        return watches[0] if watches else None
+
+    def tell_all(request: Answered) -> None:
+        for watch in watches:
+            watch(request)
+
+    return tell_all
 
 
 async def _unbound_listeners(f: Foundation, logs: LogManager, undo: Undo) -> Listeners:
@@ -235,7 +256,7 @@ async def _unbound_listeners(f: Foundation, logs: LogManager, undo: Undo) -> Lis
     new clients only while it is full.
     """
     config = f.config
-    watch = _watch(f)
+    watch = _watch(f, undo)
     shared = Shared(
         f.clock,
         connection_limits(config),

@@ -878,6 +878,9 @@ OWN_KEYS: tuple[Key, ...] = (
         "Where [metrics](metrics.md) and health are served over HTTP, as `http://host:port`.", internal=True),
     Key("log.slow.requests.ms", LONG, -1, Range(-1), LOW, READ_ONLY, ACTS,
         "A request that takes longer is [logged](operations.md#slow-requests); -1: none is.", internal=True),
+    Key("otel.traces.enable", BOOLEAN, False, None, LOW, READ_ONLY, ACTS,
+        "Send a span of each request to [OpenTelemetry](operations.md#opentelemetry), as the variables "
+        "`OTEL_*` say.", internal=True),
 )
 # fmt: on
 

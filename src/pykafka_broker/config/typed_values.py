@@ -17,6 +17,7 @@ BooleanKey = Literal[
     "controller.quorum.auto.join.enable",
     "delete.topic.enable",
     "log.cleaner.enable",
+    "otel.traces.enable",
     "telemetry.receiver.enable",
     "transaction.partition.verification.enable",
 ]

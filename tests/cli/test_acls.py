@@ -123,13 +123,13 @@ def test_at_a_terminal_acls_are_a_table(run: Run, terminal: Callable[[int], None
 
 
 def test_the_words_stand_for_the_numbers_of_the_protocol() -> None:
-    assert {command._word(word): number for word, number in command.RESOURCES.items()} == {
+    assert {command.kafka_word(word): number for word, number in command.RESOURCES.items()} == {
         each.name: each.value for each in AclResourceType if each is not AclResourceType.ANY
     }
-    assert {command._word(word): number for word, number in command.OPERATIONS.items()} == {
+    assert {command.kafka_word(word): number for word, number in command.OPERATIONS.items()} == {
         each.name: each.value for each in AclOperation if each is not AclOperation.ANY
     }
-    assert {command._word(word): number for word, number in command.PATTERNS.items()} == {
+    assert {command.kafka_word(word): number for word, number in command.PATTERNS.items()} == {
         each.name: each.value for each in PatternType
     }
     for kind, supported in SUPPORTED.items():

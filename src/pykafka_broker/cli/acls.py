@@ -178,10 +178,10 @@ def list_(named: Named, principals: tuple[str, ...], cluster: Cluster, output: O
             acl
             for principal in principals or (None,)
             for kind, name in named.resources or ((None, None),)
-            for acl in described(client, kind, name, pattern, principal)
+            for acl in described_acls(client, kind, name, pattern, principal)
         ]
     found = sorted(set(found))
-    output.show_all(found, _lines("Current ACLs", found), [_table(found)])
+    output.show_all(found, _lines("Current ACLs", found), [acl_table(found)])
 
 
 @acls.command()
@@ -194,14 +194,22 @@ def add(named: Named, who: Who, cluster: Cluster, output: Output) -> None:
     wanted = _wanted(named, who)
     if not wanted:
         raise click.UsageError("Say who: --allow-principal or --deny-principal.")
+    with cluster.connect() as client:
+        add_acls(client, wanted)
+    output.show_all(wanted, _lines("Adding ACLs", wanted), [acl_table(wanted)])
+
+
+def add_acls(client: Any, wanted: list[Acl]) -> None:
+    """Add these ACLs.
+
+    Raises:
+        KafkaError: one of them is refused.
+    """
     from pykafka_broker.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 
     creations = [AclCreation(**_numbers(acl)) for acl in wanted]
-    with cluster.connect() as client:
-        results = client.send(CreateAclsRequest(creations=creations)).results
-    for result in results:
+    for result in client.send(CreateAclsRequest(creations=creations)).results:
         check(result.error_code, result.error_message)
-    output.show_all(wanted, _lines("Adding ACLs", wanted), [_table(wanted)])
 
 
 @acls.command()
@@ -222,12 +230,12 @@ def remove(named: Named, who: Who, dry_run: bool, cluster: Cluster, output: Outp
                 {
                     acl
                     for kind, name in named.resources
-                    for acl in described(client, kind, name, named.pattern)
+                    for acl in described_acls(client, kind, name, named.pattern)
                 }
             )
-        removed = found if dry_run else _removed(client, found)
+        removed = found if dry_run else remove_acls(client, found)
     title = "ACLs that would be removed" if dry_run else "Removed ACLs"
-    output.show_all(removed, _lines(title, removed), [_table(removed)])
+    output.show_all(removed, _lines(title, removed), [acl_table(removed)])
 
 
 def _wanted(named: Named, who: Who) -> list[Acl]:
@@ -249,12 +257,12 @@ def _wanted(named: Named, who: Who) -> list[Acl]:
     ]
     return [
         Acl(
-            _word(kind),
+            kafka_word(kind),
             name,
-            _word("literal" if kind == "cluster" else named.pattern),
+            kafka_word("literal" if kind == "cluster" else named.pattern),
             principal,
             host,
-            _word(operation),
+            kafka_word(operation),
             permission,
         )
         for kind, name in dict.fromkeys(resources)
@@ -281,7 +289,7 @@ def _operations(kind: str, who: Who) -> Iterable[str]:
     return found
 
 
-def described(
+def described_acls(
     client: Any, kind: str | None, name: str | None, pattern: str, principal: str | None = None
 ) -> list[Acl]:
     """The ACLs that match; None matches everything.
@@ -318,7 +326,7 @@ def _of(resource: Any, acl: Any) -> Acl:
     )
 
 
-def _removed(client: Any, found: list[Acl]) -> list[Acl]:
+def remove_acls(client: Any, found: list[Acl]) -> list[Acl]:
     """Remove these ACLs; return those that existed."""
     from pykafka_broker.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 
@@ -360,10 +368,10 @@ def _numbers(acl: Acl) -> dict[str, Any]:
 
 def _name_of(words: dict[str, int], number: int) -> str:
     """Kafka's word for a number; UNKNOWN, as in Kafka, if this release does not know it."""
-    return next((_word(word) for word, known in words.items() if known == number), "UNKNOWN")
+    return next((kafka_word(word) for word, known in words.items() if known == number), "UNKNOWN")
 
 
-def _word(option: str) -> str:
+def kafka_word(option: str) -> str:
     """A word of an option as Kafka's name: USER for `user-principal`."""
     return "USER" if option == "user-principal" else option.replace("-", "_").upper()
 
@@ -386,6 +394,7 @@ def _lines(title: str, found: list[Acl]) -> list[str]:
     return lines
 
 
-def _table(found: list[Acl]) -> Table:
+def acl_table(found: list[Acl]) -> Table:
+    """One row for each ACL."""
     columns = ("RESOURCE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION")
     return Table(tuple(map(Column, columns)), [tuple(acl) for acl in found])

@@ -114,8 +114,8 @@ def disks(broker_ids: Sequence[int], cluster: Cluster, output: Output) -> None:
     with cluster.connect() as client:
         known = client.metadata([]).brokers
         ids = broker_ids or sorted(broker.node_id for broker in known)
-        found = [one for broker_id in ids for one in _log_dirs(client, broker_id)]
-    output.show_all(found, _disk_lines(found), [_disk_table(found)])
+        found = [one for broker_id in ids for one in log_dirs(client, broker_id)]
+    output.show_all(found, _disk_lines(found), [disk_table(found)])
 
 
 @brokers.command("unregister")
@@ -276,7 +276,12 @@ def _coloured(state: str, is_well: bool) -> Styled:
 # -- what they hold ----------------------------------------------------------------------------------------
 
 
-def _log_dirs(client: Client, broker_id: int) -> Iterator[BrokerLogDir]:
+def log_dirs(client: Client, broker_id: int) -> Iterator[BrokerLogDir]:
+    """The log directories of a broker.
+
+    Raises:
+        KafkaError: the broker does not tell this client.
+    """
     from pykafka_broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 
     answer = client.send(DescribeLogDirsRequest(topics=None), broker_id)
@@ -312,7 +317,8 @@ def _disk_lines(found: Sequence[BrokerLogDir]) -> Iterator[Line]:
         )
 
 
-def _disk_table(found: Sequence[BrokerLogDir]) -> Table:
+def disk_table(found: Sequence[BrokerLogDir]) -> Table:
+    """One row for each log directory."""
     columns = (
         Column("BROKER", is_number=True),
         Column("LOG DIR"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -14,6 +14,7 @@ from pykafka_broker.cli.names import any_group_names, broker_ids, topic_names
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import meant_config, unknown_config, unknown_topic
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -84,6 +85,14 @@ class Described(NamedTuple):
     resource_type: str
     resource_name: str
     configs: list[ConfigEntry]
+
+
+class Change(NamedTuple):
+    """A change of a key: SET, DELETE, APPEND or SUBTRACT."""
+
+    name: str
+    operation: int
+    value: str | None
 
 
 class Altered(NamedTuple):
@@ -161,12 +170,35 @@ def describe(
     **names: Any,
 ) -> None:
     """Describe what a resource sets, or with --all what is in force."""
+    resource = chosen(**names)
+    with cluster.connect() as client:
+        found = config_entries(client, resource, documentation=documentation)
+    own_source = source_of(resource)
+    entries = [entry for entry in found if show_all or entry.source == own_source]
+    title = heading(resource, show_all=show_all)
+    output.show(
+        Described(resource.kind.word, resource.name, entries),
+        [title, *(line for entry in entries for line in entry_lines(entry))],
+        [entry_table(title, entries)],
+    )
+
+
+def source_of(resource: Resource) -> str:
+    """The source of the values that the resource itself sets."""
+    return SOURCE_NAMES[resource.kind.own_source if resource.name else 3]
+
+
+def config_entries(client: Client, resource: Resource, *, documentation: bool) -> list[ConfigEntry]:
+    """What is in force for a resource, by the names of the keys.
+
+    Raises:
+        KafkaError: there is no such resource, or it is not told to this client.
+    """
     from pykafka_broker.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
     )
 
-    resource = chosen(**names)
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(
@@ -178,24 +210,11 @@ def describe(
         include_synonyms=True,
         include_documentation=documentation,
     )
-    with cluster.connect() as client:
-        result = client.send(request, _node_of(resource)).results[0]
-        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise unknown_topic(client, resource.name)
+    result = client.send(request, _node_of(resource)).results[0]
+    if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise unknown_topic(client, resource.name)
     check(result.error_code, result.error_message)
-
-    own_source = resource.kind.own_source if resource.name else 3
-    entries = [
-        _entry(entry)
-        for entry in sorted(result.configs, key=lambda entry: str(entry.name))
-        if show_all or entry.config_source == own_source
-    ]
-    title = heading(resource, show_all=show_all)
-    output.show(
-        Described(resource.kind.word, resource.name, entries),
-        [title, *(line for entry in entries for line in entry_lines(entry))],
-        [entry_table(title, entries)],
-    )
+    return [_entry(entry) for entry in sorted(result.configs, key=lambda entry: str(entry.name))]
 
 
 def _entry(entry: Any) -> ConfigEntry:
@@ -285,15 +304,9 @@ def alter(
     **names: Any,
 ) -> None:
     """Change what a resource sets; what is not named stays."""
-    from pykafka_broker.protocol.messages.incremental_alter_configs import (
-        AlterableConfig,
-        AlterConfigsResource,
-        IncrementalAlterConfigsRequest,
-    )
-
     resource = chosen(**names)
     changes = [
-        AlterableConfig(name=key, config_operation=operation, value=value)
+        Change(key, operation, value)
         for operation, option, entries in (
             (SET, "--set", sets),
             (APPEND, "--append", appends),
@@ -301,28 +314,14 @@ def alter(
         )
         for key, value in pairs(entries, option)
     ]
-    changes += [AlterableConfig(name=key, config_operation=DELETE, value=None) for key in deletes]
+    changes += [Change(key, DELETE, None) for key in deletes]
     if not changes:
         raise click.UsageError("Nothing to change: use --set, --delete, --append or --subtract.")
-    request = IncrementalAlterConfigsRequest(
-        resources=[
-            AlterConfigsResource(
-                resource_type=resource.kind.resource_type, resource_name=resource.name, configs=changes
-            )
-        ],
-        validate_only=dry_run,
-    )
+    # Controllers change the configuration of any broker, but do not know the brokers' addresses.
+    is_by_controllers = cluster.bootstrap_controller is not None and resource.kind == BROKER
     with cluster.connect() as client:
-        # Controllers change the configuration of any broker, but do not know the brokers' addresses.
-        is_by_controllers = cluster.bootstrap_controller is not None and resource.kind == BROKER
-        result = client.send(request, None if is_by_controllers else _node_of(resource)).responses[0]
-        if resource.kind == TOPIC and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise unknown_topic(client, resource.name)
-    try:
-        check(result.error_code, result.error_message)
-    except KafkaError as error:
-        keys = [change.name for change in changes]
-        raise unknown_config(error, keys, resource.kind.resource_type) from None
+        node_id = None if is_by_controllers else _node_of(resource)
+        alter_configs(client, resource, changes, node_id, dry_run=dry_run)
     for key in deletes:
         # Brokers do not complain about the deletion of a key that was never set.
         if (meant := meant_config(key, resource.kind.resource_type)) is not None:
@@ -334,6 +333,43 @@ def alter(
     else:
         line = f"Completed updating default config for {resource.kind.word}s in the cluster."
     output.show(Altered(resource.kind.word, resource.name, dry_run), [line])
+
+
+def alter_configs(
+    client: Client, resource: Resource, changes: Sequence[Change], node_id: int | None, *, dry_run: bool
+) -> None:
+    """Change what a resource sets, by a certain node or, with None, by any.
+
+    Raises:
+        KafkaError: the change is refused; the message may name the key that is meant.
+    """
+    from pykafka_broker.protocol.messages.incremental_alter_configs import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+    )
+
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=resource.kind.resource_type,
+                resource_name=resource.name,
+                configs=[
+                    AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
+                    for change in changes
+                ],
+            )
+        ],
+        validate_only=dry_run,
+    )
+    result = client.send(request, node_id).responses[0]
+    if resource.kind == TOPIC and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise unknown_topic(client, resource.name)
+    try:
+        check(result.error_code, result.error_message)
+    except KafkaError as error:
+        keys = [change.name for change in changes]
+        raise unknown_config(error, keys, resource.kind.resource_type) from None
 
 
 def _node_of(resource: Resource) -> int | None:

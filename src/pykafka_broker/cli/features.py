@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
 from pykafka_broker import __version__
@@ -12,6 +10,7 @@ from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import SOFTWARE_NAME, check
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -47,14 +46,20 @@ def features() -> None:
 @json_option(Feature, key="features")
 def describe(cluster: Cluster, output: Output) -> None:
     """Describe the levels that the cluster has, and those that it could have."""
+    with cluster.connect() as client:
+        found = described_features(client)
+    output.show_all(found, (_line(feature) for feature in found), [feature_table(found)])
+
+
+def described_features(client: Client) -> list[Feature]:
+    """The features that the broker knows, by their names."""
     from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
-    with cluster.connect() as client:
-        answer = client.send(request)
+    answer = client.send(request)
     check(answer.error_code)
     finalized = {feature.name: feature.max_version_level for feature in answer.finalized_features}
-    found = [
+    return [
         Feature(
             feature.name,
             feature.min_version,
@@ -64,7 +69,6 @@ def describe(cluster: Cluster, output: Output) -> None:
         )
         for feature in sorted(answer.supported_features, key=lambda feature: str(feature.name))
     ]
-    output.show_all(found, (_line(feature) for feature in found), _tables(found))
 
 
 def _line(feature: Feature) -> str:
@@ -75,13 +79,14 @@ def _line(feature: Feature) -> str:
     )
 
 
-def _tables(found: list[Feature]) -> Iterator[Table]:
+def feature_table(found: list[Feature]) -> Table:
+    """One row for each feature."""
     columns = (Column("FEATURE"), Column("LEVEL"), Column("SUPPORTED FROM", drop=2), Column("TO", drop=1))
     rows = []
     for feature in found:
         lowest, highest, finalized = _level_names(feature)
         rows.append((feature.feature, finalized, lowest, highest))
-    yield Table(columns, rows)
+    return Table(columns, rows)
 
 
 def _level_names(feature: Feature) -> tuple[str, str, str]:

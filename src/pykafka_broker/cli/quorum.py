@@ -14,6 +14,7 @@ from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -75,14 +76,23 @@ def quorum() -> None:
 @json_option(Quorum)
 def describe(replication: bool, cluster: Cluster, output: Output) -> None:
     """Describe who leads the metadata log and who votes."""
+    with cluster.connect() as client:
+        found = described_quorum(client)
+    lines = _replication(found.replicas) if replication else _status(found)
+    output.show(found, lines, [quorum_table(found)])
+
+
+def described_quorum(client: Client) -> Quorum:
+    """The quorum, by its leader.
+
+    Raises:
+        KafkaError, OSError: there is no leader, it does not answer, or it refuses.
+    """
     from pykafka_broker.client.quorum import describe_quorum
 
-    with cluster.connect() as client:
-        cluster_id = client.cluster_id()
-        answer = describe_quorum(client)
-    found = _quorum(cluster_id, answer.topics[0].partitions[0], answer.nodes)
-    lines = _replication(found.replicas) if replication else _status(found)
-    output.show(found, lines, [_table(found)])
+    cluster_id = client.cluster_id()
+    answer = describe_quorum(client)
+    return _quorum(cluster_id, answer.topics[0].partitions[0], answer.nodes)
 
 
 @quorum.command("add-controller")
@@ -296,7 +306,8 @@ def _cells(replica: QuorumReplica) -> tuple[int | str, ...]:
     )
 
 
-def _table(found: Quorum) -> Table:
+def quorum_table(found: Quorum) -> Table:
+    """One row for each copy of the metadata log."""
     columns = (
         Column("NODE", is_number=True),
         Column("STATUS"),

@@ -89,11 +89,6 @@ def describe(entity: Entity, cluster: Cluster, output: Output) -> None:
     """Describe the quotas of one entity, or of all that have some."""
     with cluster.connect() as client:
         found = quotas_of(client, entity)
-    rows = [
-        (entity_in_words(one.entity), key, f"{value:.15g}")
-        for one in found
-        for key, value in one.quotas.items()
-    ]
     output.show_all(
         found,
         [
@@ -101,8 +96,18 @@ def describe(entity: Entity, cluster: Cluster, output: Output) -> None:
             f"{', '.join(f'{key}={value}' for key, value in one.quotas.items())}"
             for one in found
         ],
-        [Table((Column("WHO"), Column("QUOTA"), Column("VALUE", is_number=True)), rows)],
+        [quota_table(found)],
     )
+
+
+def quota_table(found: list[Quotas]) -> Table:
+    """One row for each quota."""
+    rows = [
+        (entity_in_words(one.entity), key, f"{value:.15g}")
+        for one in found
+        for key, value in one.quotas.items()
+    ]
+    return Table((Column("WHO"), Column("QUOTA"), Column("VALUE", is_number=True)), rows)
 
 
 @quotas.command("set")

@@ -138,40 +138,64 @@ def create(
     output: Output,
 ) -> None:
     """Create topics."""
-    from pykafka_broker.protocol.messages.create_topics import (
-        CreatableTopic,
-        CreatableTopicConfig,
-        CreateTopicsRequest,
-    )
-
-    values = dict(pairs(configs, "--config"))
-    request = CreateTopicsRequest(
-        topics=[
-            CreatableTopic(
-                name=name,
-                num_partitions=partitions or -1,
-                replication_factor=replication_factor or -1,
-                assignments=[],
-                configs=[CreatableTopicConfig(name=key, value=value) for key, value in values.items()],
-            )
-            for name in names
-        ],
-        timeout_ms=int(cluster.timeout_s * 1000),
-    )
+    wanted = NewTopics(names, partitions, replication_factor, dict(pairs(configs, "--config")))
     if any("." in name or "_" in name for name in names):
         output.remark(AMBIGUOUS_NAME)
     with cluster.connect() as client:
-        results = client.send(request).topics
+        results = wanted.ask(client)
     with output.one_by_one() as each:
         for result in results:
             if if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
                 each.show(CreatedTopic(result.name, created=False), ())
                 continue
-            try:
-                check(result.error_code, result.error_message)
-            except KafkaError as error:
-                raise unknown_config(error, values, TOPIC_RESOURCE) from None
+            wanted.check(result)
             each.show(CreatedTopic(result.name, created=True), [f"Created topic {result.name}."])
+
+
+class NewTopics(NamedTuple):
+    """Topics to create; a number that is None is the broker's default."""
+
+    names: Sequence[str]
+    partitions: int | None
+    replication_factor: int | None
+    configs: Mapping[str, str]
+
+    def ask(self, client: Client) -> list[Any]:
+        """Ask for the topics; the answer about each."""
+        from pykafka_broker.protocol.messages.create_topics import (
+            CreatableTopic,
+            CreatableTopicConfig,
+            CreateTopicsRequest,
+        )
+
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=name,
+                    num_partitions=self.partitions or -1,
+                    replication_factor=self.replication_factor or -1,
+                    assignments=[],
+                    configs=[
+                        CreatableTopicConfig(name=key, value=value) for key, value in self.configs.items()
+                    ],
+                )
+                for name in self.names
+            ],
+            timeout_ms=int(client.timeout_s * 1000),
+        )
+        results: list[Any] = client.send(request).topics
+        return results
+
+    def check(self, result: Any) -> None:
+        """Accept an answer.
+
+        Raises:
+            KafkaError: the topic is not created; the message may name the key that is meant.
+        """
+        try:
+            check(result.error_code, result.error_message)
+        except KafkaError as error:
+            raise unknown_config(error, self.configs, TOPIC_RESOURCE) from None
 
 
 @topics.command("list")
@@ -450,6 +474,17 @@ def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, dict[str,
 @json_option(PartitionCount)
 def alter(name: str, partitions: int, cluster: Cluster, output: Output) -> None:
     """Give a topic more partitions."""
+    with cluster.connect() as client:
+        add_partitions(client, name, partitions)
+    output.show(PartitionCount(name, partitions), [f"Topic {name} has {partitions} partitions."])
+
+
+def add_partitions(client: Client, name: str, partitions: int) -> None:
+    """Give a topic more partitions, so that it has this number.
+
+    Raises:
+        KafkaError: there is no such topic, or the number is refused.
+    """
     from pykafka_broker.protocol.messages.create_partitions import (
         CreatePartitionsRequest,
         CreatePartitionsTopic,
@@ -457,15 +492,13 @@ def alter(name: str, partitions: int, cluster: Cluster, output: Output) -> None:
 
     request = CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name=name, count=partitions, assignments=None)],
-        timeout_ms=int(cluster.timeout_s * 1000),
+        timeout_ms=int(client.timeout_s * 1000),
         validate_only=False,
     )
-    with cluster.connect() as client:
-        result = client.send(request).results[0]
-        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise unknown_topic(client, name)
+    result = client.send(request).results[0]
+    if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise unknown_topic(client, name)
     check(result.error_code, result.error_message)
-    output.show(PartitionCount(name, partitions), [f"Topic {name} has {partitions} partitions."])
 
 
 @topics.command()
@@ -475,19 +508,30 @@ def alter(name: str, partitions: int, cluster: Cluster, output: Output) -> None:
 @json_option(DeletedTopic, key="topics")
 def delete(names: tuple[str, ...], if_exists: bool, cluster: Cluster, output: Output) -> None:
     """Delete topics and all their records."""
+    with cluster.connect() as client, output.one_by_one() as each:
+        for name, deleted in delete_topics(client, names, missing_ok=if_exists):
+            each.show(DeletedTopic(name, deleted), [f"Deleted topic {name}."] if deleted else ())
+
+
+def delete_topics(
+    client: Client, names: Sequence[str], *, missing_ok: bool = False
+) -> Iterator[tuple[str, bool]]:
+    """Delete topics; the name of each, and whether it existed.
+
+    Raises:
+        KafkaError: one of them is not deleted, or does not exist (unless `missing_ok`).
+    """
     from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
     request = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names],
         topic_names=list(names),
-        timeout_ms=int(cluster.timeout_s * 1000),
+        timeout_ms=int(client.timeout_s * 1000),
     )
-    with cluster.connect() as client, output.one_by_one() as each:
-        for result in client.send(request).responses:
-            if if_exists and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                each.show(DeletedTopic(result.name, deleted=False), ())
-                continue
-            if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise unknown_topic(client, result.name)
+    for result in client.send(request).responses:
+        is_missing = result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if is_missing and not missing_ok:
+            raise unknown_topic(client, result.name)
+        if not is_missing:
             check(result.error_code, result.error_message)
-            each.show(DeletedTopic(result.name, deleted=True), [f"Deleted topic {result.name}."])
+        yield result.name, not is_missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options
 from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -53,14 +55,34 @@ def list_(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
 
     Exit status 1 if one that is named has no password.
     """
+    with cluster.connect() as client:
+        found, missing = credentials(client, names)
+    output.show_all(
+        found,
+        [
+            f"SCRAM credential configs for user-principal '{one.user}' are "
+            f"{one.mechanism}=iterations={one.iterations}"
+            for one in found
+        ],
+        [credential_table(found)],
+    )
+    for result in missing:
+        check(result.error_code, result.error_message)
+
+
+def credentials(client: Client, names: Sequence[str] = ()) -> tuple[list[Credential], list[Any]]:
+    """The credentials of these users, of all without names; and the answers about users without any.
+
+    Raises:
+        KafkaError: the cluster does not tell this client.
+    """
     from pykafka_broker.protocol.messages.describe_user_scram_credentials import (
         DescribeUserScramCredentialsRequest,
         UserName,
     )
 
     wanted = [UserName(name=name) for name in names] or None
-    with cluster.connect() as client:
-        answer = client.send(DescribeUserScramCredentialsRequest(users=wanted))
+    answer = client.send(DescribeUserScramCredentialsRequest(users=wanted))
     check(answer.error_code, answer.error_message)
     found, missing = [], []
     for result in sorted(answer.results, key=lambda result: str(result.user)):
@@ -72,22 +94,15 @@ def list_(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
             Credential(result.user, MECHANISMS.get(info.mechanism, "UNKNOWN"), info.iterations)
             for info in result.credential_infos
         ]
-    output.show_all(
-        found,
-        [
-            f"SCRAM credential configs for user-principal '{one.user}' are "
-            f"{one.mechanism}=iterations={one.iterations}"
-            for one in found
-        ],
-        [
-            Table(
-                (Column("USER"), Column("MECHANISM"), Column("ITERATIONS", is_number=True)),
-                [(one.user, one.mechanism, str(one.iterations)) for one in found],
-            )
-        ],
+    return found, missing
+
+
+def credential_table(found: Sequence[Credential]) -> Table:
+    """One row for each credential."""
+    return Table(
+        (Column("USER"), Column("MECHANISM"), Column("ITERATIONS", is_number=True)),
+        [(one.user, one.mechanism, str(one.iterations)) for one in found],
     )
-    for result in missing:
-        check(result.error_code, result.error_message)
 
 
 def mechanism_option(command: Any) -> Any:

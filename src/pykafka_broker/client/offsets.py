@@ -12,6 +12,7 @@ from typing import Any
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import partition_error, topic_error
+from pykafka_broker.client.core.offset import CommittedOffset
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
@@ -102,6 +103,16 @@ def _list_offsets(
 
 def committed_offsets(client: Client, coordinator: int, group: str) -> dict[PartitionKey, int]:
     """Every committed offset of a group."""
+    return {
+        partition: committed.offset
+        for partition, committed in committed_with_metadata(client, coordinator, group).items()
+    }
+
+
+def committed_with_metadata(
+    client: Client, coordinator: int, group: str
+) -> dict[PartitionKey, CommittedOffset]:
+    """Every committed offset of a group, with the text that was committed along."""
     from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
     connection = client.connection(coordinator)
@@ -113,7 +124,9 @@ def committed_offsets(client: Client, coordinator: int, group: str) -> dict[Part
     answer = response.groups[0] if version >= 8 else response
     check(answer.error_code)
     return {
-        (topic.name, partition.partition_index): partition.committed_offset
+        (topic.name, partition.partition_index): CommittedOffset(
+            partition.committed_offset, partition.metadata or ""
+        )
         for topic in answer.topics
         for partition in topic.partitions
         if partition.committed_offset >= 0

@@ -5,7 +5,7 @@ A client id is not authenticated: quotas are for client ids and users, ACLs for 
 
 from __future__ import annotations
 
-from pykafka_broker.cli.acls import described
+from pykafka_broker.cli.acls import described_acls
 from pykafka_broker.cli.explain.explanation import Fact
 from pykafka_broker.cli.quotas import entity_in_words, quotas_of
 from pykafka_broker.client.blocking import Client
@@ -35,7 +35,7 @@ def _quotas(client: Client, name: str) -> list[Fact]:
 
 def _acls(client: Client, name: str) -> list[Fact]:
     try:
-        found = described(client, None, None, "any", f"{USER}{name}")
+        found = described_acls(client, None, None, "any", f"{USER}{name}")
     except KafkaError as error:
         if error.code is ErrorCode.SECURITY_DISABLED:
             return [Fact("The cluster has no authorizer: it denies no request.")]

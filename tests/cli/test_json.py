@@ -155,7 +155,7 @@ def test_every_command_has_the_option_and_an_example() -> None:
     assert {name.split()[0] for name in ALL} == set(COMMANDS)
     for name in ALL:
         assert json_option_of(name).opts == ["--json"]
-    assert set(EXAMPLES) | {"start"} | NEED_NODES | NEED_USERS | NEED_SPARK == set(ALL)
+    assert set(EXAMPLES) | {"start", "console"} | NEED_NODES | NEED_USERS | NEED_SPARK == set(ALL)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -68,6 +68,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Tell why groups rebalance, and producers, partitions and requests are held up.",
     ),
     "spark": ("spark", "spark", "Set up Spark beside Kafka, and find out what is wrong."),
+    # In a package of its own, above this one.
+    "console": (".console.command", "console", "Serve pages about a cluster to browsers."),
     "version": ("version", "version", "Say which version this is."),
     "completion": ("completion", "completion", "Print what makes a shell complete commands and options."),
 }
@@ -125,7 +127,7 @@ class LazyGroup(Group):
         if name not in COMMANDS:
             return None
         module, attribute, _ = COMMANDS[name]
-        command: click.Command = getattr(import_module(f"pykafka_broker.cli.{module}"), attribute)
+        command: click.Command = getattr(import_module(f".{module}", __name__), attribute)
         raise_again()
         return command
 

@@ -1,0 +1,74 @@
+"""The cluster at a glance: brokers, controller, partitions that lack replicas."""
+
+from __future__ import annotations
+
+from pykafka_broker.cli.brokers import broker_statuses, broker_table
+from pykafka_broker.cli.cells import Column, Table
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.quorum import QuorumStatus, quorum_status
+from pykafka_broker.console import live
+from pykafka_broker.console.page import HtmlCell, Link, Page, Row, Section, listing, marked, topic_url
+from pykafka_broker.console.visit import Visit
+from pykafka_broker.protocol.errors import KafkaError
+
+#: The most partitions that are named of those that lack something.
+NAMED = 100
+
+
+def show(visit: Visit) -> Page:
+    """The page of the cluster."""
+    client = visit.client
+    topics = client.metadata(None).topics
+    cluster_id, brokers = broker_statuses(client, topics)
+    partitions = [(str(topic.name), p) for topic in topics for p in topic.partitions]
+    lacking = [
+        (name, p) for name, p in partitions if p.leader_id < 0 or len(p.isr_nodes) < len(p.replica_nodes)
+    ]
+    leaderless = sum(p.leader_id < 0 for _, p in lacking)
+    details: list[tuple[str, HtmlCell]] = [
+        ("cluster", cluster_id),
+        ("controller", _controller(client)),
+        ("brokers", len(brokers)),
+        ("topics", len(topics)),
+        ("partitions", len(partitions)),
+        ("lacking replicas", marked(len(lacking), is_well=not lacking)),
+        ("without leader", marked(leaderless, is_well=not leaderless)),
+    ]
+    rows: list[Row] = [
+        [
+            Link(name, topic_url(name)),
+            p.partition_index,
+            "none" if p.leader_id < 0 else p.leader_id,
+            ", ".join(map(str, p.replica_nodes)),
+            ", ".join(map(str, p.isr_nodes)),
+        ]
+        for name, p in lacking[:NAMED]
+    ]
+    footer = f"The first {NAMED} of {len(lacking)}." if len(lacking) > NAMED else None
+    columns = (
+        Column("TOPIC"),
+        Column("PARTITION", is_number=True),
+        Column("LEADER", is_number=True),
+        Column("REPLICAS"),
+        Column("IN SYNC"),
+    )
+    table = listing(Table(columns, footer=footer), "Partitions that lack replicas or a leader", rows)
+    shown = listing(broker_table(brokers), "Brokers")
+    return Page(
+        "Cluster",
+        (
+            Section("Brokers", (shown._replace(details=details),)),
+            Section("Partitions that need a look", (table,)),
+            Section("Now", live.charts()),
+        ),
+        events="/events",
+    )
+
+
+def _controller(client: Client) -> str:
+    """The controller that leads, which clients are not told: the leader of the quorum."""
+    try:
+        found = quorum_status(client)
+    except KafkaError as error:
+        return f"not told: {error.message or error.code.name}"
+    return f"node {found.leader_id}" if isinstance(found, QuorumStatus) else "none leads"

@@ -1,0 +1,283 @@
+"""Groups of all kinds: members, lags, what a state means, and other offsets after a look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from pykafka_broker.cli.cells import Column, Styled, Table
+from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets
+from pykafka_broker.cli.group_state import SHARE, describe_group, list_groups, positions, state_cell
+from pykafka_broker.cli.groups import check_inactive, member_table, offset_table, state_table
+from pykafka_broker.cli.options import INT32_MAX
+from pykafka_broker.cli.reset_offsets import ABSOLUTE_TARGETS, TARGETS
+from pykafka_broker.cli.share_group_state import describe_share_group, set_start_offsets, start_offsets
+from pykafka_broker.cli.share_groups import member_table as share_member_table
+from pykafka_broker.cli.share_groups import offset_table as share_offset_table
+from pykafka_broker.cli.share_groups import state_table as share_state_table
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offsets import commit_offsets, committed_offsets
+from pykafka_broker.console.page import (
+    Field,
+    Form,
+    HtmlCell,
+    Link,
+    Listing,
+    Live,
+    Page,
+    Part,
+    Row,
+    Section,
+    Text,
+    listing,
+    page_of,
+    url,
+)
+from pykafka_broker.console.visit import Visit
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
+
+#: What a state means for the members, by Kafka's name of it in lower case.
+STATES = {
+    "stable": "The members read the partitions that are assigned to them.",
+    "empty": "The group has no members; its offsets may be changed.",
+    "dead": "The group has no members and no offsets any more.",
+    "preparingrebalance": "A member has joined, left or not sent heartbeats in time, or a subscription has "
+    "changed: the coordinator waits until the others have joined again (rebalance.timeout.ms at most).",
+    "completingrebalance": "All members have joined: the coordinator waits for the assignment of the leader.",
+    "assigning": "A member has joined or left, or a topic has changed: the coordinator assigns anew.",
+    "reconciling": "Some members still have to give up partitions before others may have them.",
+    "notready": "The topology cannot run yet: source topics are missing, or their partitions do not fit.",
+}
+TO = {
+    "to_earliest": "the first record",
+    "to_latest": "the end",
+    "to_current": "where the group is",
+    "to_offset": "an offset",
+    "shift_by": "forwards or backwards by",
+    "to_datetime": "a time",
+    "by_duration": "this long ago",
+}
+WITH_NUMBER = ("to_offset", "shift_by")
+WITH_TEXT = ("to_datetime", "by_duration")
+
+
+def group_url(group: str, under: str = "/groups/of", **query: object) -> str:
+    """The URL of a group's page; a group's name may have any characters."""
+    return url(under, group=group, **query)
+
+
+def show_all(visit: Visit) -> Page:
+    """The page of all groups, or of those with a text in their names."""
+    wanted = visit.asked("q")
+    groups = list_groups(visit.client)
+    found = [(name, group) for name, group in sorted(groups.items()) if wanted.lower() in name.lower()]
+    shown, pages = page_of(found, "/groups", visit.query)
+    columns = (Column("GROUP"), Column("STATE"), Column("TYPE"), Column("PROTOCOL"))
+    rows: list[Row] = [
+        [
+            Link(name, group_url(name)),
+            state_cell(group.group_state),
+            group.group_type or None,
+            group.protocol_type or None,
+        ]
+        for name, group in shown
+    ]
+    search = Form("/groups", "Search", (Field("q", "Name contains", wanted, "search"),), method="get")
+    table = listing(Table(columns), "Groups", rows, pages)._replace(details=[("groups", len(found))])
+    return Page("Groups", (Section("All groups", (search, table)),))
+
+
+def show(visit: Visit) -> Page:
+    """The page of one group.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND, or another error of the coordinator.
+    """
+    client, name = visit.client, visit.query.get("group", "")
+    is_share = _is_share(client, name)
+    tables = _of_share_group(client, name) if is_share else _of_group(client, name)
+    state, about, members, offsets = tables
+    why = STATES.get(state.lower(), f"The state is {state}.")
+    sections = [
+        Section("State", (about, Text(f"{state}: {why}"))),
+        Section("Members", (members,)),
+        Section("Lag", (offsets,)),
+        Section("Other offsets", (_reset_form(visit, name, is_share=is_share),)),
+    ]
+    if visit.can_write:
+        confirm = Field("name", f"Type {name} to delete the group and its offsets", is_required=True)
+        hidden = (("group", name),)
+        sections.append(
+            Section("Delete", (Form("/groups/delete", "Delete", (confirm,), hidden, is_dangerous=True),))
+        )
+    return Page(f"Group {name}", sections, events=group_url(name, "/groups/events"))
+
+
+def _is_share(client: Client, name: str) -> bool:
+    """Whether a coordinator lists a group as a share group."""
+    listed = list_groups(client).get(name)
+    return listed is not None and listed.group_type.lower() == SHARE
+
+
+def _of_group(client: Client, name: str) -> tuple[str, Listing, Listing, Listing]:
+    group = describe_group(client, name)
+    group = group._replace(offsets=positions(client, group))
+    return (
+        group.state,
+        listing(state_table(group), f"Group {name}"),
+        listing(member_table(group), f"Members of {name}")._replace(details=()),
+        _with_courses(offset_table(group), name),
+    )
+
+
+def _of_share_group(client: Client, name: str) -> tuple[str, Listing, Listing, Listing]:
+    group = describe_share_group(client, name)._replace(offsets=start_offsets(client, name))
+    return (
+        group.state,
+        listing(share_state_table(group), f"Share group {name}"),
+        listing(share_member_table(group), f"Members of {name}")._replace(details=()),
+        _with_courses(share_offset_table(group), name),
+    )
+
+
+def _with_courses(table: Table, name: str) -> Listing:
+    """A table of offsets whose lags are kept current."""
+    at = [column.title for column in table.columns].index("LAG")
+    lags = {(str(row[0]), int(str(row[1]))): row[at] for row in table.rows}
+    numbers = {key: lag.text if isinstance(lag, Styled) else lag for key, lag in lags.items()}
+    rows: list[Row] = [
+        [
+            *row[:at],
+            Live(series(key), None if number is None else int(number)),
+            *row[at + 1 :],
+        ]
+        for row, (key, number) in zip(table.rows, numbers.items(), strict=True)
+    ]
+    return listing(table, f"Lag of {name}", rows)
+
+
+def series(partition: PartitionKey) -> str:
+    """The name of a partition's lag in the events of a page."""
+    return f"{partition[0]}-{partition[1]}"
+
+
+def follow(visit: Visit) -> Callable[[], object]:
+    """The lags of a group."""
+    client, name = visit.client, visit.query.get("group", "")
+    is_share = _is_share(client, name)
+
+    def lags() -> object:
+        if is_share:
+            found: Sequence[Any] = start_offsets(client, name)
+        else:
+            found = positions(client, describe_group(client, name))
+        return {series((each.topic, each.partition)): each.lag for each in found}
+
+    return lags
+
+
+# -- other offsets
+# ----------------
+
+
+def _reset_form(visit: Visit, name: str, *, is_share: bool) -> Form:
+    targets = ABSOLUTE_TARGETS if is_share else tuple(TARGETS)
+    return Form(
+        "/groups/reset",
+        "Show what would change",
+        (
+            Field("topics", "Topics", visit.asked("topics"), hint="all if empty; as orders:0,1 payments"),
+            Field("to", "To", visit.asked("to"), "select", [(target, TO[target]) for target in targets]),
+            Field(
+                "value",
+                "Which",
+                visit.asked("value"),
+                hint="the offset, the number, the time like 2026-01-31T12:00, or the duration like PT15M",
+            ),
+        ),
+        (("group", name),),
+        "get",
+    )
+
+
+def preview(visit: Visit) -> Page:
+    """The page of the offsets that a group would have."""
+    name = visit.query.get("group", "")
+    is_share = _is_share(visit.client, name)
+    now, new = _new_offsets(visit.client, visit.query, is_share=is_share)
+    columns = (
+        Column("TOPIC"),
+        Column("PARTITION", is_number=True),
+        Column("OFFSET NOW", is_number=True),
+        Column("NEW OFFSET", is_number=True),
+    )
+    rows: list[Sequence[HtmlCell]] = [[*key, now.get(key), offset] for key, offset in sorted(new.items())]
+    parts: list[Part] = [
+        _reset_form(visit, name, is_share=is_share),
+        listing(Table(columns), f"New offsets of {name}", rows),
+    ]
+    if visit.can_write:
+        hidden = [(key, visit.query.get(key, "")) for key in ("group", "topics", "to", "value")]
+        parts.append(Form("/groups/reset", "Set these offsets", hidden=hidden, is_dangerous=True))
+    else:
+        parts.append(Text("Nothing is changed: this console shows only."))
+    return Page(f"Other offsets of {name}", (Section("Preview", parts),), (Link("Group", group_url(name)),))
+
+
+def reset(visit: Visit) -> str:
+    """Set the offsets of a group without members."""
+    name, client = visit.form.get("group", ""), visit.client
+    is_share = _is_share(client, name)
+    _, new = _new_offsets(client, visit.form, is_share=is_share)
+    if is_share:
+        set_start_offsets(client, name, new)
+    else:
+        check_inactive(client, name)
+        client.at_coordinator(name, lambda node_id: commit_offsets(client, node_id, name, new))
+    return group_url(name, done="changed")
+
+
+def _new_offsets(
+    client: Client, asked: Mapping[str, str], *, is_share: bool
+) -> tuple[Mapping[PartitionKey, int | None], dict[PartitionKey, int]]:
+    """The offsets of a group now, and those that are asked for.
+
+    Raises:
+        click.ClickException: what is asked for makes no sense.
+    """
+    name, how, value = asked.get("group", ""), asked.get("to", ""), asked.get("value", "").strip()
+    if how not in (ABSOLUTE_TARGETS if is_share else TARGETS):
+        raise click.ClickException(f"{how!r} is no place to go to")
+    now: dict[PartitionKey, Any] = (
+        {(each.topic, each.partition): each.start_offset for each in start_offsets(client, name)}
+        if is_share
+        else dict(client.at_coordinator(name, lambda node_id: committed_offsets(client, node_id, name)))
+    )
+    topics = asked.get("topics", "").split()
+    partitions = chosen_partitions(client, topics) if topics else sorted(now)
+    target: Any = value
+    if how in WITH_NUMBER:
+        target = _number(value, least=0 if how == "to_offset" else -INT32_MAX)
+    elif how in WITH_TEXT and not value:
+        raise click.ClickException(f"Say which: {TO[how]}")
+    return now, new_offsets(client, partitions, {} if is_share else now, how, target)
+
+
+def _number(text: str, least: int) -> int:
+    try:
+        number = int(text[:20])
+    except ValueError:
+        raise click.ClickException(f"{text!r} is no number") from None
+    return max(number, least)
+
+
+def delete(visit: Visit) -> str:
+    """Delete a group whose name was typed."""
+    name = visit.form.get("group", "")
+    visit.confirm(name)
+    if code := delete_group(visit.client, name):
+        raise KafkaError(ErrorCode(code), f"Group {name} is not deleted: {ErrorCode(code).message}")
+    return "/groups?done=deleted"

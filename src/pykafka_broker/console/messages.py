@@ -1,0 +1,336 @@
+"""The records of a topic: from an offset, a time or the end; searched, followed, downloaded, one written."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+from urllib.parse import quote
+
+import click
+from starlette.responses import Response
+
+from pykafka_broker.cli.cells import Column, Table
+from pykafka_broker.cli.consume.lines import JsonOutput
+from pykafka_broker.cli.consume.places import Places
+from pykafka_broker.cli.consume.reader import Reader, ReadRecord
+from pykafka_broker.cli.offsets import parse_number
+from pykafka_broker.cli.options import pairs
+from pykafka_broker.cli.produce import NewRecord, Writer
+from pykafka_broker.cli.suggestions import known_topic
+from pykafka_broker.cli.wording import record_time
+from pykafka_broker.client.core.metadata import partition_error
+from pykafka_broker.console.decoding import AUTOMATIC, Decode, Shown, as_text, choices, decoder
+from pykafka_broker.console.page import (
+    Field,
+    Form,
+    Link,
+    Listing,
+    Page,
+    Part,
+    Section,
+    Text,
+    listing,
+    topic_url,
+    url,
+)
+from pykafka_broker.console.search import PARTS, PathError, Search, parse_path
+from pykafka_broker.console.visit import Visit
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted, cut
+
+#: The most records of a page, and characters that it shows of a key, a value or the headers.
+SHOWN, SHOWN_CHARACTERS = 100, 2_000
+#: The most records that a search reads, and the most time that it takes, before the visitor has it go on.
+SCANNED, SCAN_S = 100_000, 5.0
+#: The most records, and bytes of keys and values, of a download.
+DOWNLOADED, DOWNLOADED_BYTES = 10_000, 64 * 1024 * 1024
+#: The records that are decoded together.
+AT_ONCE = 200
+COLUMNS = (
+    Column("PARTITION", is_number=True),
+    Column("OFFSET", is_number=True),
+    Column("TIME"),
+    Column("KEY", is_prose=True),
+    Column("VALUE", is_prose=True),
+    Column("HEADERS", is_prose=True),
+)
+LAST = "-50"
+
+
+class Found(NamedTuple):
+    """A record that matches."""
+
+    read: ReadRecord
+    value: Shown
+
+    def cells(self) -> list[str | int | None]:
+        """Its row in the table."""
+        record = self.read.record
+        texts = (as_text(record.key), self.value.text, headers_text(record.headers))
+        return [
+            self.read.partition,
+            record.offset,
+            record_time(record.timestamp),
+            *(cut(text, SHOWN_CHARACTERS) for text in texts),
+        ]
+
+
+class Scan:
+    """Reads a topic once, from where the visitor says to its present end, and keeps what matches."""
+
+    def __init__(self, visit: Visit) -> None:
+        topic, client = visit.path["topic"], visit.client
+        chosen = (visit.number("partition"),) if visit.asked("partition") else ()
+        places = Places(client, topic, chosen, read_committed=False)
+        at = visit.asked("at")
+        start = _positions(at) if at else places.start(visit.asked("from") or LAST, None)
+        if missing := start.keys() - set(places.partitions):
+            raise partition_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, min(missing))
+        self.reader = Reader(client, topic, start, places.end("end"))
+        #: Records that were read.
+        self.scanned = 0
+        self._decode = decoder(visit.settings, topic, visit.asked("as"), visit.asked("message"))
+        self._search = _search(visit)
+
+    def matches(self) -> Iterator[Found]:
+        """The records that match, until the end or a limit."""
+        until_s = time.monotonic() + SCAN_S
+        while not self.reader.is_finished and self.scanned < SCANNED and time.monotonic() < until_s:
+            records = self.reader.poll()
+            while chunk := list(islice(records, min(AT_ONCE, SCANNED - self.scanned))):
+                after = dict(self.reader.positions)
+                for number, found in enumerate(_decoded(self._decode, chunk), 1):
+                    self.scanned += 1
+                    if self._matches(found):
+                        # Who stops here goes on behind this record.
+                        self.reader.positions.update(after | _first_of(chunk[number:]))
+                        yield found
+                self.reader.positions.update(after)
+
+    def _matches(self, found: Found) -> bool:
+        record = found.read.record
+        return self._search.matches(
+            as_text(record.key), found.value.text, headers_text(record.headers), found.value.decoded
+        )
+
+
+def _first_of(records: list[ReadRecord]) -> dict[int, int]:
+    """Partition -> the first offset of it in these records."""
+    return {read.partition: read.record.offset for read in reversed(records)}
+
+
+def _decoded(decode: Decode, chunk: list[ReadRecord]) -> list[Found]:
+    values = decode([(read.record.offset, read.record.key, read.record.value) for read in chunk])
+    return [Found(read, value) for read, value in zip(chunk, values, strict=True)]
+
+
+def _positions(text: str) -> dict[int, int]:
+    """Positions like `0:120,1:7`.
+
+    Raises:
+        click.ClickException: they are none.
+    """
+    entries = [entry.partition(":") for entry in text.split(",")]
+    if not all(partition.isdecimal() and offset.isdecimal() for partition, _, offset in entries):
+        raise click.ClickException(f"{text!r} are no positions")
+    return {parse_number(partition): parse_number(offset) for partition, _, offset in entries}
+
+
+def _search(visit: Visit) -> Search:
+    part = visit.asked("in")
+    try:
+        path = parse_path(visit.asked("path"))
+    except PathError as error:
+        raise click.ClickException(str(error)) from None
+    return Search(visit.asked("q"), part if part in PARTS else PARTS[0], path, visit.asked("equals"))
+
+
+def headers_text(headers: Any) -> str:
+    """Headers as one text."""
+    return ", ".join(
+        f"{name.encode(errors='surrogateescape').decode(errors='replace')}={as_text(value)}"
+        for name, value in headers
+    )
+
+
+# -- pages
+# --------
+
+
+def show(visit: Visit) -> Page:
+    """The page of a topic's records."""
+    topic = visit.path["topic"]
+    known_topic(visit.client, topic)
+    scan = Scan(visit)
+    found = list(islice(scan.matches(), SHOWN))
+    others = {key: value for key, value in visit.query.items() if key not in ("at", "done")}
+    parts: list[Part] = [_form(visit), _table(topic, found)]
+    parts.append(Text(f"{counted(len(found), 'record')} of {scan.scanned} that were read."))
+    links = [
+        Link("Follow new records", topic_url(topic, "/messages/tail")),
+        Link("Download as JSON lines", url(topic_url(topic, "/messages/jsonl"), **others)),
+        Link("Download as Parquet", url(topic_url(topic, "/messages/parquet"), **others)),
+        Link("Topic", topic_url(topic)),
+    ]
+    if not scan.reader.is_finished:
+        at = ",".join(f"{partition}:{offset}" for partition, offset in scan.reader.positions.items())
+        links.insert(0, Link("Go on", url(topic_url(topic, "/messages"), **others, at=at)))
+    sections = [Section("Records", parts)]
+    if visit.can_write:
+        sections.append(Section("Write a record", (_new_record(topic),)))
+    return Page(f"Records of {topic}", sections, links)
+
+
+def show_tail(visit: Visit) -> Page:
+    """The page of records that come from now on."""
+    topic = visit.path["topic"]
+    known_topic(visit.client, topic)
+    tail = topic_url(topic, "/messages/events")
+    note = Text("Records that are written from now on appear here, the newest first.")
+    return Page(
+        f"New records of {topic}",
+        (Section("Records", (note, _table(topic, [])._replace(tail=tail))),),
+        (Link("Records so far", topic_url(topic, "/messages")),),
+    )
+
+
+def follow(visit: Visit) -> Callable[[], object]:
+    """The rows of new records."""
+    topic = visit.path["topic"]
+    decode = decoder(visit.settings, topic, AUTOMATIC, "")
+    readers: list[Reader] = []
+
+    def next_rows() -> object:
+        if not readers:
+            places = Places(visit.client, topic, (), read_committed=False)
+            readers.append(Reader(visit.client, topic, places.start("end", None)))
+        found = _decoded(decode, list(islice(readers[0].poll(), SHOWN)))
+        return {"rows": [one.cells() for one in found]}
+
+    return next_rows
+
+
+def _table(topic: str, found: list[Found]) -> Listing:
+    return listing(Table(COLUMNS), f"Records of {topic}", [one.cells() for one in found])
+
+
+def _form(visit: Visit) -> Form:
+    fields = [
+        Field(
+            "from",
+            "From",
+            visit.asked("from") or LAST,
+            hint="-50: the last 50 of each partition; 120: an offset; @2026-01-31T12:00: a time; beginning",
+        ),
+        Field("partition", "Partition", visit.asked("partition"), hint="all if empty"),
+        Field("as", "Read values as", visit.asked("as"), "select", choices(visit.settings)),
+        Field("q", "Containing", visit.asked("q"), "search"),
+        Field("in", "In", visit.asked("in"), "select", [(part, part) for part in PARTS]),
+        Field("path", "With a value at", visit.asked("path"), hint="a path as in $.customer.names[0]"),
+        Field("equals", "That is", visit.asked("equals"), hint="any if empty"),
+    ]
+    if visit.settings.protobuf:
+        fields.insert(3, Field("message", "Protobuf message", visit.asked("message"), hint="as shop.Order"))
+    return Form(topic_url(visit.path["topic"], "/messages"), "Show", fields, method="get")
+
+
+def _new_record(topic: str) -> Form:
+    return Form(
+        topic_url(topic, "/produce"),
+        "Write",
+        (
+            Field("key", "Key", hint="none if empty"),
+            Field("value", "Value", kind="area"),
+            Field("headers", "Headers", kind="area", hint="one name=value a line"),
+            Field("partition", "Partition", hint="by the key if empty"),
+            Field(
+                "kind", "The value is", kind="select", options=[("text", "the text above"), ("null", "null")]
+            ),
+        ),
+    )
+
+
+# -- what leaves and what comes
+# -----------------------------
+
+
+def download_json(visit: Visit) -> Response:
+    """The records that match as JSON lines, as `consume --json` prints them."""
+    topic = visit.path["topic"]
+    output = JsonOutput(topic)
+    return _file(topic, "jsonl", b"".join(output.line(one.read) for one in _downloaded(visit)))
+
+
+def download_parquet(visit: Visit) -> Response:
+    """The records that match as a Parquet file, with the columns of `pykafka_broker.arrow`.
+
+    Raises:
+        click.ClickException: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet
+    except ImportError:
+        raise click.ClickException("Parquet needs pyarrow: python3 -m pip install pyarrow") from None
+    from pykafka_broker.arrow.core.columns import KAFKA_COLUMNS, schema_of
+
+    topic = visit.path["topic"]
+    rows = [
+        {
+            "key": one.read.record.key,
+            "value": one.read.record.value,
+            "topic": topic,
+            "partition": one.read.partition,
+            "offset": one.read.record.offset,
+            "timestamp": one.read.record.timestamp,
+            "timestampType": int(one.read.is_append_time),
+            "headers": [
+                {"key": name.encode(errors="surrogateescape").decode(errors="replace"), "value": value}
+                for name, value in one.read.record.headers
+            ]
+            or None,
+        }
+        for one in _downloaded(visit)
+    ]
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows, schema_of(KAFKA_COLUMNS)), file)
+    return _file(topic, "parquet", file.getvalue())
+
+
+def _downloaded(visit: Visit) -> Iterator[Found]:
+    known_topic(visit.client, visit.path["topic"])
+    left_bytes = DOWNLOADED_BYTES
+    for found in islice(Scan(visit).matches(), DOWNLOADED):
+        left_bytes -= len(found.read.record.key or b"") + len(found.read.record.value or b"")
+        if left_bytes < 0:
+            return
+        yield found
+
+
+def _file(topic: str, suffix: str, data: bytes) -> Response:
+    attachment = f"attachment; filename*=UTF-8''{quote(topic, safe='')}.{suffix}"
+    return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": attachment})
+
+
+def produce(visit: Visit) -> str:
+    """Write one record."""
+    topic = visit.path["topic"]
+    # A writer would have the topic created.
+    known_topic(visit.client, topic)
+    lines = tuple(line for line in visit.given("headers").splitlines() if line.strip())
+    writer = Writer(
+        visit.client,
+        topic,
+        headers=tuple((name, value.encode()) for name, value in pairs(lines, "Headers")),
+        partition=visit.number("partition") if visit.given("partition") else None,
+    )
+    key, value = visit.form.get("key", ""), visit.form.get("value", "")
+    [written] = writer.write(
+        [NewRecord(key.encode() or None, None if visit.given("kind") == "null" else value.encode())]
+    )
+    at = f"{written.partition}:{written.base_offset}"
+    return url(topic_url(topic, "/messages"), at=at, partition=written.partition, done="written")

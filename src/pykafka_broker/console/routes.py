@@ -1,0 +1,79 @@
+"""What the console serves where: pages, changes, downloads, events; and what its navigation names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.responses import Response
+
+from pykafka_broker.console import (
+    access,
+    cluster,
+    disks,
+    groups,
+    live,
+    messages,
+    quorum,
+    spark,
+    topics,
+    transactions,
+)
+from pykafka_broker.console.page import Link, Page
+from pykafka_broker.console.visit import Visit
+
+Show = Callable[[Visit], Page]
+#: Makes a change, and returns the URL of the page that shows it.
+Act = Callable[[Visit], str]
+Download = Callable[[Visit], Response]
+#: Returns what returns the next numbers of a page.
+Follow = Callable[[Visit], Callable[[], object]]
+
+PAGES: tuple[tuple[str, Show], ...] = (
+    ("/", cluster.show),
+    ("/topics", topics.show_all),
+    ("/topics/{topic}", topics.show),
+    ("/topics/{topic}/messages", messages.show),
+    ("/topics/{topic}/messages/tail", messages.show_tail),
+    ("/groups", groups.show_all),
+    ("/groups/of", groups.show),
+    ("/groups/reset", groups.preview),
+    ("/transactions", transactions.show_all),
+    ("/transactions/of", transactions.show),
+    ("/transactions/hanging", transactions.show_hanging),
+    ("/quorum", quorum.show),
+    ("/access", access.show),
+    ("/disks", disks.show),
+    ("/spark", spark.show),
+)
+ACTIONS: tuple[tuple[str, Act], ...] = (
+    ("/topics", topics.create),
+    ("/topics/{topic}/partitions", topics.add),
+    ("/topics/{topic}/configs", topics.configure),
+    ("/topics/{topic}/delete", topics.delete),
+    ("/topics/{topic}/produce", messages.produce),
+    ("/groups/reset", groups.reset),
+    ("/groups/delete", groups.delete),
+    ("/transactions/abort", transactions.abort),
+    ("/transactions/hanging/abort", transactions.abort_hanging),
+    ("/access/add", access.add),
+    ("/access/remove", access.remove),
+)
+DOWNLOADS: tuple[tuple[str, Download], ...] = (
+    ("/topics/{topic}/messages/jsonl", messages.download_json),
+    ("/topics/{topic}/messages/parquet", messages.download_parquet),
+)
+EVENTS: tuple[tuple[str, Follow], ...] = (
+    ("/events", live.follow),
+    ("/groups/events", groups.follow),
+    ("/topics/{topic}/messages/events", messages.follow),
+)
+NAVIGATION = (
+    Link("Cluster", "/"),
+    Link("Topics", "/topics"),
+    Link("Groups", "/groups"),
+    Link("Transactions", "/transactions"),
+    Link("Quorum", "/quorum"),
+    Link("Access", "/access"),
+    Link("Disks", "/disks"),
+    Link("Spark", "/spark"),
+)

@@ -1,0 +1,71 @@
+"""What is looked for in records: a text in some part, or a value at a path of a decoded value. Pure.
+
+A path is a part of JSONPath: `$.customer.names[0]`, of which `$.` may be left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The parts of a record that may be searched.
+PARTS = ("anywhere", "key", "value", "headers")
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d{1,9})\]")
+_ABSENT = object()
+
+
+class PathError(Exception):
+    """A text that is no path."""
+
+
+def parse_path(text: str) -> tuple[str | int, ...]:
+    """The steps of a path, names and numbers.
+
+    Raises:
+        PathError: it is none.
+    """
+    rest = text.removeprefix("$")
+    steps: list[str | int] = []
+    while rest:
+        step = _STEP.match(rest)
+        if step is None:
+            raise PathError(f"{text!r} is no path: write customer.names[0]")
+        steps.append(step[1] if step[2] is None else int(step[2]))
+        rest = rest[step.end() :]
+    return tuple(steps)
+
+
+class Search(NamedTuple):
+    """The records that are wanted; all of them, if nothing is asked for."""
+
+    text: str = ""
+    part: str = PARTS[0]
+    path: tuple[str | int, ...] = ()
+    #: The value at the path as JSON or text; "" if any will do.
+    equals: str = ""
+
+    def matches(self, key: str, value: str, headers: str, decoded: object) -> bool:
+        """Whether a record is wanted, by the texts of its parts and its decoded value."""
+        if self.text:
+            parts = {"key": key, "value": value, "headers": headers}
+            looked_at = parts.values() if self.part == PARTS[0] else (parts[self.part],)
+            if not any(self.text.lower() in part.lower() for part in looked_at):
+                return False
+        if not self.path:
+            return True
+        found = at_path(decoded, self.path)
+        if found is _ABSENT:
+            return False
+        return self.equals in ("", found) or self.equals == json.dumps(found, default=str)
+
+
+def at_path(value: object, path: tuple[str | int, ...]) -> object:
+    """What a value has at a path."""
+    for step in path:
+        if isinstance(value, list):
+            value = value[step] if isinstance(step, int) and step < len(value) else _ABSENT
+        else:
+            value = value.get(step, _ABSENT) if isinstance(value, dict) else _ABSENT
+    return value

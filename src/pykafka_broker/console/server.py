@@ -1,0 +1,51 @@
+"""The console on a socket: uvicorn, without its own words, and with the addresses bound before it starts."""
+
+from __future__ import annotations
+
+import socket
+
+import uvicorn
+
+from pykafka_broker.console.app import console
+from pykafka_broker.console.settings import Settings
+
+#: How long pages that are being made may take when the console stops.
+STOP_WITHIN_S = 1
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address; the port 0 picks a free one.
+
+    Raises:
+        OSError: the address is taken, or none of this machine.
+    """
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, address = found[0]
+    taken = socket.socket(family, kind, protocol)
+    try:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(address)
+        # Who is told the address before the server runs may connect at once.
+        taken.listen()
+    except OSError as error:
+        taken.close()
+        raise OSError(error.errno, f"The console cannot listen: {error.strerror}", f"{host}:{port}") from None
+    return taken
+
+
+def server(settings: Settings, certificate: str | None = None, key: str | None = None) -> uvicorn.Server:
+    """A server of the console, over TLS if it has a certificate with its key (files in PEM)."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            console(settings),
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            timeout_graceful_shutdown=STOP_WITHIN_S,
+        )
+    )

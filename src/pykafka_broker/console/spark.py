@@ -1,0 +1,57 @@
+"""Spark's queries, by the progress that they commit to groups (`pykafka_broker.spark.commit_progress`)."""
+
+from __future__ import annotations
+
+import re
+
+from pykafka_broker.cli.cells import Column, Table
+from pykafka_broker.cli.group_state import SHARE, list_groups
+from pykafka_broker.client.offsets import LATEST, committed_with_metadata, list_offsets
+from pykafka_broker.console.groups import group_url
+from pykafka_broker.console.page import Link, Page, Row, Section, Text, listing
+from pykafka_broker.console.visit import Visit
+
+#: The most groups that are looked at.
+GROUPS = 200
+#: What `pykafka_broker.spark.progress.described` writes.
+_QUERY = re.compile(r"Spark query (.+), batch (\d+)")
+
+
+def show(visit: Visit) -> Page:
+    """The page of Spark's queries."""
+    client = visit.client
+    names = sorted(name for name, group in list_groups(client).items() if group.group_type.lower() != SHARE)
+    rows: list[Row] = []
+    for name in names[:GROUPS]:
+        committed = committed_with_metadata(client, client.coordinator(name), name)
+        queries = {
+            match[1]: int(match[2]) for one in committed.values() if (match := _QUERY.match(one.metadata))
+        }
+        if not queries:
+            continue
+        ends = list_offsets(client, dict.fromkeys(committed, LATEST), missing_ok=True)
+        for query in sorted(queries):
+            offsets = {
+                key: one.offset
+                for key, one in committed.items()
+                if one.metadata.startswith(f"Spark query {query}, ")
+            }
+            lag = sum(ends[key] - offset for key, offset in offsets.items() if key in ends)
+            topics = ", ".join(sorted({topic for topic, _ in offsets}))
+            rows.append([query, queries[query], topics, len(offsets), lag, Link(name, group_url(name))])
+    columns = (
+        Column("QUERY"),
+        Column("BATCH", is_number=True),
+        Column("TOPICS", is_prose=True),
+        Column("PARTITIONS", is_number=True),
+        Column("LAG", is_number=True),
+        Column("GROUP"),
+    )
+    footer = f"The first {GROUPS} of {len(names)} groups were looked at." if len(names) > GROUPS else None
+    note = Text(
+        "A query is shown once it commits its progress: commit_progress(spark, …) of pykafka_broker.spark."
+    )
+    return Page(
+        "Spark's queries",
+        (Section("Queries", (listing(Table(columns, footer=footer), "Queries of Spark", rows), note)),),
+    )

@@ -1,0 +1,243 @@
+"""Records: shown, searched, followed, downloaded, written, and harmless whatever is in them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from pykafka_broker.cli.consume.reader import Reader, ReadRecord
+from pykafka_broker.cli.produce import NewRecord, Writer
+from pykafka_broker.cli.wording import record_time
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offsets import commit_offsets
+from pykafka_broker.console import app, messages
+from pykafka_broker.console.settings import Settings
+from tests.console.browser import Browser, Html
+from tests.console.test_topics import create
+
+SCRIPT = "<script>alert(1)</script>"
+MARK_UP = f"{SCRIPT}\"'><img src=x onerror=alert(1)>&amp;"
+
+
+def written(client: Client, topic: str, *values: str | bytes | None, partitions: int = 1) -> None:
+    create(client, topic, partitions=partitions)
+    records = [
+        NewRecord(f"key-{at}".encode(), value.encode() if isinstance(value, str) else value)
+        for at, value in enumerate(values)
+    ]
+    Writer(client, topic, timestamp_ms=1767323045000, partition=0).write(records)
+
+
+def values(page: Html, topic: str) -> list[str]:
+    return (
+        [row[4] for row in page.rows(f"Records of {topic}")] if f"Records of {topic}" in page.tables else []
+    )
+
+
+def test_the_last_records_are_shown_first_with_all_their_parts(reader: Browser, client: Client) -> None:
+    create(client, "parts")
+    Writer(client, "parts", headers=(("trace", b"7"), ("raw", b"\xff")), timestamp_ms=1767323045000).write(
+        [NewRecord(b"k", b'{"a": 1}'), NewRecord(None, None), NewRecord(b"\xfe", b"\x00\xff")]
+    )
+
+    rows = reader.page("/topics/parts/messages").rows("Records of parts")
+
+    assert [(row[0], row[1], *row[3:]) for row in rows] == [
+        ("0", "0", "k", '{"a": 1}', "trace=7, raw=ff"),
+        ("0", "1", "null", "null", "trace=7, raw=ff"),
+        ("0", "2", "fe", "00 ff", "trace=7, raw=ff"),
+    ]
+    assert rows[0][2] == record_time(1767323045000)
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ({"from": "-2"}, ["3", "4"]),
+        ({"from": "3"}, ["3", "4"]),
+        ({"from": "beginning", "q": "key-1"}, ["1"]),
+        ({"from": "beginning", "q": "4", "in": "value"}, ["4"]),
+        ({"from": "@1767323045000"}, ["0", "1", "2", "3", "4"]),
+        ({"from": "@1767323046000"}, []),
+        ({"from": "beginning", "as": "hex", "q": "32", "in": "value"}, ["32"]),
+    ],
+)
+def test_records_are_found_by_offset_time_and_text(
+    reader: Browser, client: Client, query: dict[str, str], wanted: list[str]
+) -> None:
+    if not any(topic.name == "placed" for topic in client.metadata(None).topics):
+        written(client, "placed", "0", "1", "2", "3", "4")
+
+    assert values(reader.page("/topics/placed/messages", **query), "placed") == wanted
+
+
+def test_records_are_found_by_a_path_of_their_json(reader: Browser, client: Client) -> None:
+    written(client, "by-path", '{"to": {"city": "Oslo"}}', '{"to": {"city": "Bergen"}}', "no json")
+
+    def found(**query: str) -> list[str]:
+        return values(reader.page("/topics/by-path/messages", **query), "by-path")
+
+    assert found(path="$.to.city", equals="Bergen") == ['{"to": {"city": "Bergen"}}']
+    assert len(found(path="to.city")) == 2
+    assert reader.get("/topics/by-path/messages", path="to[").status == 400
+
+
+def test_a_long_search_is_gone_on_with_where_it_stopped(
+    reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "SHOWN", 2)
+    monkeypatch.setattr(messages, "SCANNED", 4)
+    written(client, "long", *("ab"[number % 2] for number in range(9)))
+    found = []
+    page = reader.page("/topics/long/messages", **{"from": "beginning", "q": "b", "in": "value"})
+    while True:
+        found += (
+            [int(row[1]) for row in page.rows("Records of long")] if "Records of long" in page.tables else []
+        )
+        if "Go on" not in page.links:
+            break
+        page = reader.page(page.links["Go on"])
+
+    assert found == [1, 3, 5, 7]
+
+
+def test_long_values_are_cut(reader: Browser, client: Client) -> None:
+    written(client, "large", "x" * 100_000)
+
+    [value] = values(reader.page("/topics/large/messages"), "large")
+
+    assert value == "x" * messages.SHOWN_CHARACTERS + "..."
+
+
+def test_mark_up_in_a_record_stays_text(writer: Browser, client: Client) -> None:
+    """In its key, its value, its headers, and in what is searched for."""
+    create(client, "mark-up")
+    Writer(client, "mark-up", headers=((MARK_UP, MARK_UP.encode()),)).write(
+        [NewRecord(MARK_UP.encode(), MARK_UP.encode())]
+    )
+
+    page = writer.page("/topics/mark-up/messages", q=SCRIPT, path="", equals=MARK_UP)
+
+    [row] = page.rows("Records of mark-up")
+    assert row[3:] == [MARK_UP, MARK_UP, f"{MARK_UP}={MARK_UP}"]
+    assert page.tags.count("script") == 1, "the console's own"
+    assert "img" not in page.tags
+    for path, query in (
+        ("/groups/of", {"group": MARK_UP}),
+        ("/topics", {"q": MARK_UP}),
+        ("/transactions/of", {"id": MARK_UP}),
+        (f"/topics/{MARK_UP.replace('/', '%2F')}", {}),
+    ):
+        answer = writer.get(path, **query).page
+        assert (answer.tags.count("script"), "img" in answer.tags) == (1, False), path
+
+
+def test_records_of_coordinators_are_read_as_what_they_are(reader: Browser, client: Client) -> None:
+    written(client, "committed", "0")
+    node_id = client.coordinator("reader-of-committed")
+    commit_offsets(client, node_id, "reader-of-committed", {("committed", 0): 1})
+
+    page = reader.page("/topics/__consumer_offsets/messages", q="reader-of-committed")
+
+    [value] = values(page, "__consumer_offsets")
+    assert '"topic":"committed"' in value
+
+
+def test_values_are_read_as_protobuf(broker: str, client: Client, tmp_path: Path) -> None:
+    from google.protobuf import descriptor_pb2
+
+    field = descriptor_pb2.FieldDescriptorProto(name="id", number=1, type=5, label=1)
+    message = descriptor_pb2.DescriptorProto(name="Order", field=[field])
+    file = descriptor_pb2.FileDescriptorProto(
+        name="o.proto", package="shop", syntax="proto3", message_type=[message]
+    )
+    descriptors = tmp_path / "orders.desc"
+    descriptors.write_bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
+    written(client, "protobuf", b"\x08\x07", b"\xff")
+
+    with Browser(Settings(broker, protobuf=str(descriptors))) as browser:
+        query = {"as": "protobuf", "message": "shop.Order"}
+        good, bad = values(browser.page("/topics/protobuf/messages", **query), "protobuf")
+        unknown = browser.get("/topics/protobuf/messages", **{**query, "message": "shop.Bill"})
+
+    assert good == '{"id": 7}'
+    assert bad.startswith("(") and bad.endswith("ff")
+    assert unknown.status == 400
+
+
+def test_what_is_found_is_downloaded_as_json_lines_and_as_parquet(reader: Browser, client: Client) -> None:
+    written(client, "taken", "a", "b", b"\xff", None)
+    page = reader.page("/topics/taken/messages", **{"from": "1"})
+
+    lines = reader.get(page.links["Download as JSON lines"])
+    parquet = reader.get(page.links["Download as Parquet"])
+
+    assert lines.headers["content-disposition"] == "attachment; filename*=UTF-8''taken.jsonl"
+    objects = [json.loads(line) for line in lines.content.splitlines()]
+    assert [(one["offset"], one.get("value", one.get("value_base64"))) for one in objects] == [
+        (1, "b"),
+        (2, "/w=="),
+        (3, None),
+    ]
+    rows = pyarrow.parquet.read_table(io.BytesIO(parquet.content)).to_pylist()
+    assert [(row["offset"], row["key"], row["value"]) for row in rows] == [
+        (1, b"key-1", b"b"),
+        (2, b"key-2", b"\xff"),
+        (3, b"key-3", None),
+    ]
+
+
+def test_a_download_has_a_limit(reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(client, "limited", "aaaa", "bbbb", "cccc")
+    query = {"from": "beginning"}
+    monkeypatch.setattr(messages, "DOWNLOADED_BYTES", 20)
+    assert len(reader.get("/topics/limited/messages/jsonl", **query).content.splitlines()) == 2
+    monkeypatch.setattr(messages, "DOWNLOADED", 1)
+    assert len(reader.get("/topics/limited/messages/jsonl", **query).content.splitlines()) == 1
+
+
+def test_a_record_is_written_with_headers_and_shown(writer: Browser, client: Client) -> None:
+    create(client, "written", partitions=3)
+    page = writer.page("/topics/written/messages")
+
+    done = writer.send(
+        page, "/topics/written/produce", key="k", value="v ü", headers="a=1\nb=x=y", partition="2"
+    )
+    tombstone = writer.send(page, "/topics/written/produce", key="k", kind="null", partition="2")
+
+    [row] = done.page.rows("Records of written")
+    assert (row[0], row[1], *row[3:]) == ("2", "0", "k", "v ü", "a=1, b=x=y")
+    assert "The record is written." in done.page.source
+    assert values(tombstone.page, "written") == ["null"]
+    assert writer.send(page, "/topics/written/produce", partition="7").status == 404
+    gone = writer.post("/topics/unwritten/produce", page.forms["post", "/topics/written/produce"])
+    assert gone.status == 404, "no topic is created by a typo"
+
+
+def test_new_records_come_as_events(reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are written after the page was opened: here, by the time of the second event."""
+    monkeypatch.setattr(app, "STREAM_TURNS", 2)
+    monkeypatch.setattr(app, "STREAM_INTERVAL_S", 0)
+    written(client, "followed", "old")
+    assert (
+        'data-tail="/topics/followed/messages/events"' in reader.page("/topics/followed/messages/tail").source
+    )
+    writer = Writer(client, "followed")
+
+    class Writing(Reader):
+        def poll(self) -> Iterator[ReadRecord]:
+            yield from super().poll()
+            writer.write([NewRecord(b"k", SCRIPT.encode())])
+
+    monkeypatch.setattr(messages, "Reader", Writing)
+    answer = reader.http.get("/topics/followed/messages/events")
+
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    first, second = [json.loads(event.removeprefix("data: ")) for event in answer.text.split("\n\n") if event]
+    assert first == {"rows": []}
+    assert [row[:2] + row[3:] for row in second["rows"]] == [[0, 1, "k", SCRIPT, ""]]

@@ -1,0 +1,110 @@
+"""Signing in as a user of the cluster, who may do what its ACLs allow; sessions end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafka_broker.client.core.connection import ClientSecurity
+from pykafka_broker.client.security import security_of
+from pykafka_broker.console.sessions import IDLE_MS, MAX_SESSIONS, Sessions, User
+from pykafka_broker.console.settings import Settings
+from pykafka_broker.testing.clock import VirtualClock
+from tests.cli.secured import make_certificates, secured_broker
+from tests.console.browser import Browser
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A console of a broker with SASL over TLS: bob is a super user, alice may do nothing."""
+    folder: Path = tmp_path_factory.mktemp("secured")
+    make_certificates(folder)
+    properties = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(folder / "ca.pem"),
+    }
+    with secured_broker(folder, "PLAIN,SCRAM-SHA-512") as address:
+        yield Settings(address, security=security_of(properties), write=True)
+
+
+def signed_in(browser: Browser, user: str, password: str) -> None:
+    page = browser.page("/")
+    assert page.title == "Sign in"
+    answer = browser.send(page, "/sign-in", user=user, password=password, mechanism="PLAIN")
+    assert answer.status == 200, answer.page.source
+
+
+def test_a_visitor_may_do_what_the_acls_of_the_user_allow(secured: Settings) -> None:
+    with Browser(secured) as bob, Browser(secured) as alice:
+        signed_in(bob, "bob", "bob-secret")
+        signed_in(alice, "alice", "alice-secret")
+
+        made = bob.send(bob.page("/topics"), "/topics", name="of-bob")
+        refused = alice.send(alice.page("/topics"), "/topics", name="of-alice")
+
+        assert made.path == "/topics/of-bob"
+        assert refused.status == 403
+        assert [row[0] for row in bob.page("/topics").rows("Topics")] == ["of-bob"]
+        assert "Topics" not in alice.page("/topics").tables, "alice may not see a topic"
+
+
+def test_nothing_is_shown_before_the_sign_in_and_after_the_sign_out(secured: Settings) -> None:
+    with Browser(secured) as browser:
+        for path in ("/", "/topics", "/groups", "/events"):
+            assert browser.get(path).path == "/sign-in"
+        signed_in(browser, "bob", "bob-secret")
+        before = browser.http.cookies["console-9080"]
+        out = browser.send(browser.page("/"), "/sign-out")
+        assert out.path == "/sign-in"
+        browser.http.cookies.set("console-9080", before, domain="127.0.0.1")
+        assert browser.get("/").path == "/sign-in", "the session has ended on this side"
+
+
+def test_a_wrong_password_is_refused_as_the_broker_refuses_it(secured: Settings) -> None:
+    with Browser(secured) as browser:
+        answer = browser.send(browser.page("/"), "/sign-in", user="bob", password="wrong", mechanism="PLAIN")
+        assert answer.status == 401
+        assert "Invalid username or password" in answer.page.source
+        assert "wrong" not in answer.page.source
+        assert browser.get("/topics").path == "/sign-in"
+
+
+def test_a_cookie_from_before_the_sign_in_is_worth_nothing_after_it(secured: Settings) -> None:
+    """Whoever has planted it would be signed in, too (session fixation)."""
+    with Browser(secured) as browser, Browser(secured) as planter:
+        planter.page("/")
+        planted = planter.http.cookies["console-9080"]
+        browser.http.cookies.set("console-9080", planted, domain="127.0.0.1")
+        signed_in(browser, "bob", "bob-secret")
+
+        assert browser.get("/topics").path == "/topics"
+        assert planter.get("/topics").path == "/sign-in"
+
+
+def test_a_session_ends_when_it_is_not_used(secured: Settings) -> None:
+    clock = VirtualClock()
+    with Browser(secured, clock) as browser:
+        signed_in(browser, "bob", "bob-secret")
+        clock.advance(IDLE_MS - 1)
+        assert browser.get("/topics").path == "/topics"
+        clock.advance(IDLE_MS - 1)
+        assert browser.get("/topics").path == "/topics"
+        clock.advance(IDLE_MS + 1)
+        assert browser.get("/topics").path == "/sign-in"
+
+
+def test_the_session_that_was_used_longest_ago_gives_way() -> None:
+    sessions = Sessions(VirtualClock())
+    user = User("bob", ClientSecurity())
+    for number in range(MAX_SESSIONS):
+        sessions.begin(str(number), user)
+    assert sessions.user("0") == user
+    assert sessions.user("1", is_use=False) == user
+
+    sessions.begin("new", user)
+
+    assert [sessions.user(name) for name in ("0", "1", "2", "new")] == [user, None, user, user]
+    assert "secret" not in repr(user)

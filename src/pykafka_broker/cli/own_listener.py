@@ -1,4 +1,5 @@
-"""The broker that runs here with a known configuration, asked without being one of its users: for `health`.
+"""The broker that runs here with a known configuration: its listeners for `health`, which asks without being
+one of its users, and for the console that it serves.
 
 The listener for clients that tells a stranger most is asked:
 
@@ -25,6 +26,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 class OwnListener(NamedTuple):
     """A listener for clients, at an address that can be reached from here."""
 
+    name: str
     address: Address
     security_protocol: str
     #: Whether it requires a certificate.
@@ -47,17 +49,26 @@ def listeners_of(file: str | None) -> list[OwnListener]:
     Raises:
         ConfigError, OSError: the configuration cannot be read.
     """
-    config = load_config(file=file, environ=os.environ)
+    return own_listeners(load_config(file=file, environ=os.environ))
+
+
+def own_listeners(config: BrokerConfig) -> list[OwnListener]:
+    """The listeners of the broker with this configuration, in its order."""
     found = []
     for name, host, port, protocol in config.broker_listeners:
         address = Address("127.0.0.1" if host in ("", "0.0.0.0") else host, port)
-        found.append(OwnListener(address, protocol, _needs_certificate(config, name, protocol)))
+        found.append(OwnListener(name, address, protocol, _needs_certificate(config, name, protocol)))
     return found
 
 
 def most_open(listeners: list[OwnListener]) -> OwnListener:
     """The listener that tells a client without credentials most."""
     return min(listeners, key=lambda one: (one.needs_certificate, one.needs_user, one.security_protocol))
+
+
+def most_closed(listeners: list[OwnListener]) -> OwnListener:
+    """The listener that makes clients log in, if there is one; of several, one that needs no certificates."""
+    return min(listeners, key=lambda one: (not one.needs_user, one.needs_certificate, one.with_tls))
 
 
 def for_security(listeners: list[OwnListener], security: ClientSecurity) -> OwnListener:

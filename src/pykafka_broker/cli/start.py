@@ -13,6 +13,8 @@ import logging
 import os
 import signal
 import sys
+from contextlib import AbstractAsyncContextManager, nullcontext
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -162,13 +164,37 @@ async def serve(config: BrokerConfig, topics: list[NewTopic], output: Output) ->
     gc.freeze()
     gc.set_threshold(OBJECTS_UNTIL_GC)
     gc.enable()
-    announce(broker, config, output)
-    failure = await wait_for_end(stop, broker)
-    logger.info("[KafkaRaftServer nodeId=%d] Stopping Kafka server", config.node_id)
-    await broker.stop()
+    try:
+        async with console_of(broker, config):
+            announce(broker, config, output)
+            failure = await wait_for_end(stop, broker)
+            logger.info("[KafkaRaftServer nodeId=%d] Stopping Kafka server", config.node_id)
+    finally:
+        await broker.stop()
     server_logger.info("[BrokerServer id=%d] shut down completed", config.node_id)
     if failure is not None:
         raise click.ClickException(f"The broker could not go on: {failure}")
+
+
+def console_of(broker: Broker, config: BrokerConfig) -> AbstractAsyncContextManager[object]:
+    """The console that the broker serves while the context is entered; of a broker without one, nothing.
+
+    Raises:
+        click.ClickException: the extra `console` is not installed.
+        ConfigError, OSError: the console cannot be served.
+    """
+    if not config.console_listeners:
+        return nullcontext()
+    try:
+        # By its name, as commands are: the console stands above this package. Late: most brokers have none.
+        beside = import_module("pykafka_broker.console.beside")
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"console.listeners needs {error.name}: python3 -m pip install 'pykafka-broker[console]'"
+        ) from None
+    served = broker.node.served_listeners.registered()
+    console: AbstractAsyncContextManager[object] = beside.Beside(config, lambda name: served[name].port)
+    return console
 
 
 async def started(broker: Broker, stop: asyncio.Event) -> bool:

@@ -881,6 +881,17 @@ OWN_KEYS: tuple[Key, ...] = (
     Key("otel.traces.enable", BOOLEAN, False, None, LOW, READ_ONLY, ACTS,
         "Send a span of each request to [OpenTelemetry](operations.md#opentelemetry), as the variables "
         "`OTEL_*` say.", internal=True),
+    Key("console.listeners", LIST, (), ListOf(), LOW, READ_ONLY, ACTS,
+        "Where `pykafka-broker start` serves the [console](console.md) over HTTP, as `http://host:port`.",
+        internal=True),
+    Key("console.write", BOOLEAN, False, None, LOW, READ_ONLY, ACTS,
+        "Whether the console lets visitors change what their ACLs allow.", internal=True),
+    Key("console.host.names", LIST, (), ListOf(), LOW, READ_ONLY, ACTS,
+        "The names by which browsers may call the console, besides localhost and the hosts of its listeners.",
+        internal=True),
+    Key("console.command.config", STRING, None, None, LOW, READ_ONLY, ACTS,
+        "Properties of a Kafka client (a file): `ssl.*` are those of the console's connections.",
+        internal=True),
 )
 # fmt: on
 

@@ -85,8 +85,8 @@ def parse_endpoints(
     return endpoints
 
 
-def parse_metrics_listeners(entries: tuple[str, ...]) -> tuple[Endpoint, ...]:
-    """The endpoints of `metrics.listeners`, which are named by their URLs: no other listener has such a name.
+def parse_http_listeners(key: str, entries: tuple[str, ...]) -> tuple[Endpoint, ...]:
+    """The endpoints of a key like `metrics.listeners`, named by their URLs as no other listener is.
 
     Raises:
         ConfigError: an entry is no URL of HTTP without a path.
@@ -97,7 +97,7 @@ def parse_metrics_listeners(entries: tuple[str, ...]) -> tuple[Endpoint, ...]:
             (entry.strip().rstrip("/"), _endpoint(entry.strip().rstrip("/"), http)) for entry in entries
         ]
     except ConfigError as error:
-        raise ConfigError(f"metrics.listeners: {error}: write http://host:port") from None
+        raise ConfigError(f"{key}: {error}: write http://host:port") from None
     return tuple(endpoint._replace(name=url) for url, endpoint in endpoints)
 
 

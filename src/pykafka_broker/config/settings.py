@@ -31,8 +31,8 @@ from pykafka_broker.config.listeners import (
     PROTOCOL_MAP,
     Endpoint,
     parse_endpoints,
+    parse_http_listeners,
     parse_map,
-    parse_metrics_listeners,
     security_protocol_map,
 )
 from pykafka_broker.config.typed_values import NumberKey, TypedValues
@@ -79,6 +79,7 @@ class BrokerConfig(TypedValues):
         "advertised_listeners",
         "assumed",
         "cluster_id",
+        "console_listeners",
         "controller_listener_names",
         "controller_listeners",
         "initial_controllers",
@@ -253,7 +254,8 @@ class BrokerConfig(TypedValues):
         self.advertised_controller_listeners = tuple(e for e in told if e.name in controllers)
         self.controller_listeners = tuple(e for e in self.listeners if e.name in controllers)
         self.inter_broker_listener_name = self._inter_broker_listener(protocols)
-        self.metrics_listeners = parse_metrics_listeners(self["metrics.listeners"])
+        self.metrics_listeners = parse_http_listeners("metrics.listeners", self["metrics.listeners"])
+        self.console_listeners = parse_http_listeners("console.listeners", self["console.listeners"])
 
     def _inter_broker_listener(self, protocols: dict[str, str]) -> str:
         name = self["inter.broker.listener.name"]

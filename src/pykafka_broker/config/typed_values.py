@@ -13,6 +13,7 @@ from typing import Any, Literal, Union, overload
 BooleanKey = Literal[
     "auto.create.topics.enable",
     "auto.leader.rebalance.enable",
+    "console.write",
     "controlled.shutdown.enable",
     "controller.quorum.auto.join.enable",
     "delete.topic.enable",
@@ -162,6 +163,8 @@ ListKey = Literal[
     "group.consumer.assignors",
     "group.share.assignors",
     "metrics.listeners",
+    "console.listeners",
+    "console.host.names",
 ]
 OptionalNumberKey = Literal[
     "log.roll.ms",
@@ -175,6 +178,7 @@ OptionalTextKey = Literal[
     "metadata.log.dir",
     "inter.broker.listener.name",
     "replica.selector.class",
+    "console.command.config",
 ]
 OptionalListKey = Literal[
     "advertised.listeners",

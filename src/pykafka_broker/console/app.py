@@ -322,8 +322,8 @@ def _sign_in_page(refusal: str | None = None) -> Page:
         "/sign-in",
         "Sign in",
         (
-            Field("user", "User", is_required=True),
-            Field("password", "Password", kind="password", is_required=True),
+            Field("user", "User", is_required=True, autocomplete="username"),
+            Field("password", "Password", "", "password", is_required=True, autocomplete="current-password"),
             Field("mechanism", "Mechanism", kind="select", options=mechanisms),
         ),
     )

@@ -57,6 +57,8 @@ class Field(NamedTuple):
     options: Sequence[tuple[str, str]] = ()
     hint: str = ""
     is_required: bool = False
+    #: What a browser may fill in by itself.
+    autocomplete: str = ""
 
 
 class Form(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_broker.cli.share_group_state import set_start_offsets, start_offsets
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.offsets import commit_offsets, committed_offsets
+from pykafka_broker.client.offsets import commit_until_done, committed_offsets
 from pykafka_broker.console import app
 from pykafka_broker.console.groups import STATES
 from pykafka_broker.spark.progress import described
@@ -19,7 +19,7 @@ from tests.console.test_topics import create
 
 
 def committed(client: Client, group: str, topic: str, offset: int, metadata: str = "") -> None:
-    commit_offsets(client, client.coordinator(group), group, {(topic, 0): offset}, metadata)
+    commit_until_done(client, group, {(topic, 0): offset}, metadata)
 
 
 def offsets(client: Client, group: str) -> dict[tuple[str, int], int]:

@@ -17,6 +17,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import commit_offsets
 from pykafka_broker.console import app, messages
 from pykafka_broker.console.settings import Settings
+from tests.arrow.registry import served_registry
 from tests.console.browser import Browser, Html
 from tests.console.test_topics import create
 
@@ -168,6 +169,21 @@ def test_values_are_read_as_protobuf(broker: str, client: Client, tmp_path: Path
     assert good == '{"id": 7}'
     assert bad.startswith("(") and bad.endswith("ff")
     assert unknown.status == 400
+
+
+def test_values_are_read_as_avro_by_the_schemas_of_a_registry(broker: str, client: Client) -> None:
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "city", "type": "string"}]}
+    written(client, "avro", b"\0\0\0\0\7\x08Oslo", b"\0\0\0\0\7\x0cBergen", b"none")
+    with served_registry() as registry, Browser(Settings(broker, registry=registry.url)) as browser:
+        registry.add("avro-value", 7, schema)
+        found = browser.page("/topics/avro/messages", **{"as": "avro", "path": "city", "equals": "Bergen"})
+        every = browser.page("/topics/avro/messages", **{"as": "avro"})
+        registry.status = 500
+        away = browser.get("/topics/avro/messages", **{"as": "avro"})
+
+    assert values(found, "avro") == ['{"city": "Bergen"}']
+    assert values(every, "avro")[2].startswith("(")
+    assert away.status == 502
 
 
 def test_what_is_found_is_downloaded_as_json_lines_and_as_parquet(reader: Browser, client: Client) -> None:

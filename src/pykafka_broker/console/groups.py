@@ -18,7 +18,8 @@ from pykafka_broker.cli.share_groups import member_table as share_member_table
 from pykafka_broker.cli.share_groups import offset_table as share_offset_table
 from pykafka_broker.cli.share_groups import state_table as share_state_table
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.offsets import commit_offsets, committed_offsets
+from pykafka_broker.client.core.offset import CommittedOffset
+from pykafka_broker.client.offsets import commit_offsets, committed_with_metadata
 from pykafka_broker.console.page import (
     Field,
     Form,
@@ -114,6 +115,11 @@ def show(visit: Visit) -> Page:
             Section("Delete", (Form("/groups/delete", "Delete", (confirm,), hidden, is_dangerous=True),))
         )
     return Page(f"Group {name}", sections, events=group_url(name, "/groups/events"))
+
+
+def committed(client: Client, name: str) -> dict[PartitionKey, CommittedOffset]:
+    """The committed offsets of a group."""
+    return client.at_coordinator(name, lambda node_id: committed_with_metadata(client, node_id, name))
 
 
 def _is_share(client: Client, name: str) -> bool:
@@ -254,7 +260,7 @@ def _new_offsets(
     now: dict[PartitionKey, Any] = (
         {(each.topic, each.partition): each.start_offset for each in start_offsets(client, name)}
         if is_share
-        else dict(client.at_coordinator(name, lambda node_id: committed_offsets(client, node_id, name)))
+        else {key: one.offset for key, one in committed(client, name).items()}
     )
     topics = asked.get("topics", "").split()
     partitions = chosen_partitions(client, topics) if topics else sorted(now)

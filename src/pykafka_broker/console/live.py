@@ -6,7 +6,8 @@ from collections.abc import Callable
 from itertools import islice
 
 from pykafka_broker.cli.group_state import SHARE, list_groups
-from pykafka_broker.client.offsets import LATEST, committed_offsets, list_offsets
+from pykafka_broker.client.offsets import LATEST, list_offsets
+from pykafka_broker.console.groups import committed
 from pykafka_broker.console.page import Chart, Part, Text
 from pykafka_broker.console.visit import Visit
 from pykafka_broker.machine.clock import SystemClock
@@ -48,9 +49,9 @@ def follow(visit: Visit) -> Callable[[], object]:
     def numbers() -> object:
         ends = list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)
         now_ms = clock.monotonic_ms()
-        committed = [committed_offsets(client, client.coordinator(name), name) for name in groups[:GROUPS]]
+        commits = [committed(client, name) for name in groups[:GROUPS]]
         lag = sum(
-            max(0, ends[key] - offset) for one in committed for key, offset in one.items() if key in ends
+            max(0, ends[key] - one.offset) for each in commits for key, one in each.items() if key in ends
         )
         news: dict[str, float] = {LAG: lag}
         if last:

@@ -6,8 +6,8 @@ import re
 
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.group_state import SHARE, list_groups
-from pykafka_broker.client.offsets import LATEST, committed_with_metadata, list_offsets
-from pykafka_broker.console.groups import group_url
+from pykafka_broker.client.offsets import LATEST, list_offsets
+from pykafka_broker.console.groups import committed, group_url
 from pykafka_broker.console.page import Link, Page, Row, Section, Text, listing
 from pykafka_broker.console.visit import Visit
 
@@ -23,17 +23,17 @@ def show(visit: Visit) -> Page:
     names = sorted(name for name, group in list_groups(client).items() if group.group_type.lower() != SHARE)
     rows: list[Row] = []
     for name in names[:GROUPS]:
-        committed = committed_with_metadata(client, client.coordinator(name), name)
+        commits = committed(client, name)
         queries = {
-            match[1]: int(match[2]) for one in committed.values() if (match := _QUERY.match(one.metadata))
+            match[1]: int(match[2]) for one in commits.values() if (match := _QUERY.match(one.metadata))
         }
         if not queries:
             continue
-        ends = list_offsets(client, dict.fromkeys(committed, LATEST), missing_ok=True)
+        ends = list_offsets(client, dict.fromkeys(commits, LATEST), missing_ok=True)
         for query in sorted(queries):
             offsets = {
                 key: one.offset
-                for key, one in committed.items()
+                for key, one in commits.items()
                 if one.metadata.startswith(f"Spark query {query}, ")
             }
             lag = sum(ends[key] - offset for key, offset in offsets.items() if key in ends)

@@ -189,8 +189,10 @@ class Stranger:
 
 
 def wrong_answers(node_ids: Iterable[int], answers: Iterable[Answer]) -> dict[str, Sequence[Answer]]:
-    """Answers that are no refusals, and what was never refused."""
-    told = set(answers)
+    """Answers that are no refusals, and what was never refused. A request that timed out because its
+    controller was away had no answer.
+    """
+    told = {answer for answer in answers if answer[2] is not ErrorCode.REQUEST_TIMED_OUT}
     expected = {
         (node_id, attempt.__name__, code) for node_id in node_ids for attempt, code in ATTEMPTS.items()
     }

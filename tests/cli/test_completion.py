@@ -49,7 +49,7 @@ def completed(words: str, incomplete: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "incomplete", "suggested"),
     [
-        ("pykafka-broker", "con", ["consume", "configs"]),
+        ("pykafka-broker", "con", ["consume", "configs", "console"]),
         ("pykafka-broker topics", "de", ["delete", "describe"]),
         ("pykafka-broker produce", "--comp", ["--compression"]),
         ("pykafka-broker produce --compression", "l", ["lz4"]),
@@ -184,7 +184,7 @@ def test_every_argument_and_option_that_takes_such_a_name_completes_it() -> None
 
 def test_a_command_on_groups_is_suggested_those_of_its_kind(filled: None, run: Run) -> None:
     assert run("consume", "orders", "--share", "sharers", "--idle", "0.1").status == 0
-    of_any_kind = {"acls", "configs", "doctor"}
+    of_any_kind = {"acls", "configs", "doctor", "explain"}
     found = {
         line: suggested_names(line)
         for line, parameter in places()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pykafka_broker.apis.context import ANONYMOUS
 from pykafka_broker.apis.ports.connection import UNKNOWN_SOFTWARE
 from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.system.host_text import java_address
@@ -31,7 +32,7 @@ class Peer:
         #: That of the newest request, unless it is too long to be kept; empty if there is none.
         self.client_id = ""
         #: The principal of the next request.
-        self.principal: str
+        self.principal = ANONYMOUS
         #: Why the connection closes; empty while there is no reason.
         self.closes_because = ""
 

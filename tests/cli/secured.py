@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def make_certificates(folder: Path) -> None:
 
 
 @contextmanager
-def secured_broker(folder: Path, mechanisms: str = "PLAIN") -> Iterator[str]:
+def secured_broker(folder: Path, mechanisms: str = "PLAIN", overrides: Sequence[str] = ()) -> Iterator[str]:
     """The address of a broker that asks for a user over TLS; bob is a super user, alice may do nothing."""
     settings = {
         "listeners": "CLIENTS://127.0.0.1:0,INSIDE://127.0.0.1:0",
@@ -48,8 +48,8 @@ def secured_broker(folder: Path, mechanisms: str = "PLAIN") -> Iterator[str]:
         "authorizer.class.name": STANDARD_AUTHORIZER,
         "super.users": "User:bob;User:ANONYMOUS",
     }
-    overrides = [f"{key}={value}" for key, value in settings.items()]
-    with RunningBroker(folder / "data", None, overrides) as broker:
+    given = [f"{key}={value}" for key, value in settings.items()]
+    with RunningBroker(folder / "data", None, [*given, *overrides]) as broker:
         yield broker.address
 
 

@@ -74,7 +74,7 @@ def test_a_group_has_its_state_and_what_became_of_its_members(ask: Callable[...,
 
     told = ask("explain", "group", "readers")
 
-    present = "group readers, now:\n  The group is Empty: no member is in it. Its coordinator is broker 1"
+    present = "group readers, now:\n  The group is Empty: no member is in it."
     assert told.startswith(present)
     assert "\nHistory of broker 1:\n" in told
     joined = r"\n  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  Member \S+ \(127\.0\.0\.1\) joined\."

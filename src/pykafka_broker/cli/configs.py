@@ -188,8 +188,10 @@ def source_of(resource: Resource) -> str:
     return SOURCE_NAMES[resource.kind.own_source if resource.name else 3]
 
 
-def config_entries(client: Client, resource: Resource, *, documentation: bool) -> list[ConfigEntry]:
-    """What is in force for a resource, by the names of the keys.
+def config_entries(
+    client: Client, resource: Resource, *, documentation: bool, keys: Sequence[str] | None = None
+) -> list[ConfigEntry]:
+    """What is in force for a resource, by the names of the keys: of some, or of all.
 
     Raises:
         KafkaError: there is no such resource, or it is not told to this client.
@@ -204,7 +206,7 @@ def config_entries(client: Client, resource: Resource, *, documentation: bool) -
             DescribeConfigsResource(
                 resource_type=resource.kind.resource_type,
                 resource_name=resource.name,
-                configuration_keys=None,
+                configuration_keys=None if keys is None else list(keys),
             )
         ],
         include_synonyms=True,

@@ -10,31 +10,25 @@ and why.
     group.py, producer.py, partition.py, request.py
                      what Kafka's APIs tell about each kind
     history.py       the history and the present of each broker that can be asked
+    gathering.py     an answer from all of these, for the commands here and for the console
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Line, Styled
 from pykafka_broker.cli.cluster import Cluster, cluster_options
-from pykafka_broker.cli.explain import group as groups
-from pykafka_broker.cli.explain import partition as partitions
-from pykafka_broker.cli.explain import producer as producers
-from pykafka_broker.cli.explain import request as requests
 from pykafka_broker.cli.explain.explanation import Explanation, Fact
-from pykafka_broker.cli.explain.history import histories
+from pykafka_broker.cli.explain.gathering import explained
+from pykafka_broker.cli.explain.partition import named
 from pykafka_broker.cli.names import any_group_names, topic_names
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.wording import record_time
-from pykafka_broker.client.blocking import Client
 from pykafka_broker.machine.history import Kind
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-
-GONE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 @click.group(cls=Group)
@@ -52,7 +46,7 @@ def explain() -> None:
 @json_option(Explanation)
 def group(name: str, cluster: Cluster, output: Output) -> None:
     """Why a group rebalances: who joined, left or timed out, and when."""
-    _explain(Kind.GROUP, name, groups.look, cluster, output)
+    _explain(Kind.GROUP, name, cluster, output)
 
 
 @explain.command()
@@ -61,7 +55,7 @@ def group(name: str, cluster: Cluster, output: Output) -> None:
 @json_option(Explanation)
 def producer(name: str, cluster: Cluster, output: Output) -> None:
     """Why a producer was fenced, or a batch of it refused."""
-    _explain(Kind.PRODUCER, name, producers.look, cluster, output)
+    _explain(Kind.PRODUCER, name, cluster, output)
 
 
 @explain.command()
@@ -70,10 +64,11 @@ def producer(name: str, cluster: Cluster, output: Output) -> None:
 @json_option(Explanation)
 def partition(name: str, cluster: Cluster, output: Output) -> None:
     """Why a partition is offline, or has too few replicas in sync."""
-    topic, dash, number = name.replace(":", "-").rpartition("-")
-    if not (topic and dash and number.isdecimal()):
-        raise click.BadParameter(f"{name} is no partition: name it as orders-0", param_hint="TOPIC-PARTITION")
-    _explain(Kind.PARTITION, f"{topic}-{int(number)}", partitions.look, cluster, output)
+    try:
+        name = named(name)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="TOPIC-PARTITION") from None
+    _explain(Kind.PARTITION, name, cluster, output)
 
 
 @explain.command()
@@ -82,38 +77,13 @@ def partition(name: str, cluster: Cluster, output: Output) -> None:
 @json_option(Explanation)
 def request(name: str, cluster: Cluster, output: Output) -> None:
     """Why the requests of a client wait, or were denied or throttled."""
-    _explain(Kind.REQUEST, name, requests.look, cluster, output)
+    _explain(Kind.REQUEST, name, cluster, output)
 
 
-def _explain(
-    kind: Kind, name: str, look: Callable[[Client, str], list[Fact]], cluster: Cluster, output: Output
-) -> None:
+def _explain(kind: Kind, name: str, cluster: Cluster, output: Output) -> None:
     with cluster.connect() as client:
-        told = histories(client, kind, name)
-        try:
-            now = look(client, name)
-        except KafkaError as error:
-            # A thing that is gone still has its history.
-            if error.code not in GONE or not any(each.history for each in told.nodes):
-                raise
-            now = [Fact(error.message or error.code.name)]
-    history = sorted(
-        (fact for each in told.nodes for fact in each.history), key=lambda fact: fact.last_ms or 0
-    )
-    found = Explanation(
-        kind.value,
-        name,
-        [*now, *(fact for each in told.nodes for fact in each.now)],
-        history,
-        [each.node_id for each in told.nodes],
-        told.missing,
-    )
-    found = found._replace(now=_addressed(found.now, cluster), history=_addressed(found.history, cluster))
+        found = explained(client, kind, name).with_commands(cluster.addressed)
     output.show(found, _lines(found))
-
-
-def _addressed(facts: list[Fact], cluster: Cluster) -> list[Fact]:
-    return [fact._replace(remedy=cluster.addressed(fact.remedy)) for fact in facts]
 
 
 def _lines(found: Explanation) -> Iterator[Line]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -30,3 +32,11 @@ class Explanation(NamedTuple):
     history: list[Fact]
     asked_nodes: list[int]
     missing: list[str]
+
+    def with_commands(self, completed: Callable[[str], str]) -> Explanation:
+        """The same; `completed` adds to the commands that a remedy proposes which cluster they ask."""
+        now, history = (
+            [fact._replace(remedy=completed(fact.remedy)) for fact in facts]
+            for facts in (self.now, self.history)
+        )
+        return self._replace(now=now, history=history)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pykafka_broker.cli.explain.explanation import Fact
-from pykafka_broker.cli.group_state import describe_group, partitions_text
+from pykafka_broker.cli.group_state import Group, describe_group, partitions_text
+from pykafka_broker.cli.share_group_state import ShareGroup, describe_share_group
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.wording import counted
 
 #: The meaning of a state, and what to do where it lasts.
@@ -23,27 +25,48 @@ STATES = {
         "some members have not given up, or taken over, their partitions",
         "A member gives up partitions in poll(): one that does not call it holds the others up.",
     ),
+    "NotReady": (
+        "its topology cannot run",
+        "Source topics are missing, or their numbers of partitions do not fit: create or alter them.",
+    ),
     "Stable": ("every member has its partitions", ""),
 }
 
 
 def look(client: Client, name: str) -> list[Fact]:
-    """The present of a group of any kind that commits offsets.
+    """The present of a group of any kind.
 
     Raises:
         KafkaError: the coordinator's error.
     """
-    group = describe_group(client, name)
-    meaning, remedy = STATES.get(group.state, ("", ""))
-    coordinator = group.coordinator
+    group = _described(client, name)
+    members = counted(len(group.members), "member")
     facts = [
-        Fact(
-            f"The group is {group.state}{f': {meaning}' if meaning else ''}. Its coordinator is broker "
-            f"{coordinator.node_id}, and it has {counted(len(group.members), 'member')}.",
-            remedy,
-        )
+        state_fact(group.state),
+        Fact(f"Its coordinator is broker {group.coordinator.node_id}, and it has {members}."),
     ]
     for member in group.members:
         has = partitions_text(member.assignment, ", ") or "no partition"
         facts.append(Fact(f"Member {member.consumer_id} ({member.host.lstrip('/')}) has {has}."))
     return facts
+
+
+def state_fact(name: str) -> Fact:
+    """What the state of a group means."""
+    meaning, remedy = STATES.get(name, ("", ""))
+    return Fact(f"The group is {name}{f': {meaning}' if meaning else ''}.", remedy)
+
+
+def _described(client: Client, name: str) -> Group | ShareGroup:
+    try:
+        return describe_group(client, name)
+    except KafkaError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        try:
+            return describe_share_group(client, name)
+        except KafkaError as of_share_group:
+            # Brokers that know no share groups refuse the version.
+            if of_share_group.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+                raise error from None
+            raise

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from pykafka_broker.cli.configs import BROKER, Resource, config_entries
 from pykafka_broker.cli.explain.explanation import Fact
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.doctor.topics import BROKER, configs
 from pykafka_broker.machine.history import Kind
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.host_text import is_loopback
 from pykafka_broker.system.named_tuple import NamedTuple
 
 KEY = "metrics.listeners"
-#: The time for an answer of this machine, and its most bytes.
+#: The time for the answers of all brokers of this machine, and the most bytes of each.
 WITHIN_S = 3.0
 MOST_BYTES = 4 * 1024 * 1024
 
@@ -50,26 +51,39 @@ def histories(client: Client, kind: Kind, name: str) -> Histories:
     """Ask every broker of the cluster."""
     metadata = client.metadata([])
     found = Histories([], [])
+    left_s = WITHIN_S
     for broker in sorted(metadata.brokers, key=lambda broker: broker.node_id):
         try:
-            found.nodes.append(_history(client, metadata.cluster_id or "", broker.node_id, kind, name))
+            url = _listener(client, broker.node_id)
+            began_s = time.monotonic()
+            try:
+                answer = _ask(url, kind, name, left_s)
+            finally:
+                left_s -= time.monotonic() - began_s
+            if (answer.get("cluster_id"), answer.get("node_id")) != (metadata.cluster_id, broker.node_id):
+                raise _Untold(f"is not the one at {url} of this machine: ask on the machine of the broker")
         except _Untold as error:
             found.missing.append(f"broker {broker.node_id} {error}.")
+        else:
+            found.nodes.append(_history(broker.node_id, answer))
     return found
 
 
-def _history(client: Client, cluster_id: str, node_id: int, kind: Kind, name: str) -> NodeHistory:
+def _listener(client: Client, node_id: int) -> str:
+    """The first URL on a loopback address where a broker serves its history."""
     try:
-        told = configs(client, BROKER, str(node_id), KEY, node_id=node_id)
+        broker = Resource(BROKER, str(node_id))
+        told = config_entries(client, broker, documentation=False, keys=[KEY])
     except (KafkaError, OSError) as error:
         raise _Untold(f"does not tell its {KEY}: {error}") from None
-    urls = [url.strip() for url in told.get(KEY, "").split(",")]
-    urls = [url for url in urls if is_loopback(urlsplit(url).hostname or "")]
-    if not urls:
-        raise _Untold("tells of no metrics listener on a loopback address, such as `start --metrics` opens")
-    answer = _ask(urls[0], kind, name)
-    if (answer.get("cluster_id"), answer.get("node_id")) != (cluster_id, node_id):
-        raise _Untold(f"is not the one at {urls[0]} of this machine: ask on the machine of the broker")
+    urls = (url.strip() for entry in told for url in (entry.value or "").split(","))
+    for url in urls:
+        if is_loopback(urlsplit(url).hostname or ""):
+            return url
+    raise _Untold("tells of no metrics listener on a loopback address, such as `start --metrics` opens")
+
+
+def _history(node_id: int, answer: dict[str, Any]) -> NodeHistory:
     now = [Fact(each["text"], each["remedy"], node_id) for each in answer["now"]]
     history = [
         Fact(each["text"], each["remedy"], node_id, each["first_ms"], each["last_ms"], each["times"])
@@ -78,9 +92,11 @@ def _history(client: Client, cluster_id: str, node_id: int, kind: Kind, name: st
     return NodeHistory(node_id, now, history)
 
 
-def _ask(url: str, kind: Kind, name: str) -> dict[str, Any]:
+def _ask(url: str, kind: Kind, name: str, within_s: float) -> dict[str, Any]:
+    if within_s <= 0:
+        raise _Untold(f"is not asked: the brokers before it took {WITHIN_S:g} s")
     address = urlsplit(url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port or 80, timeout=WITHIN_S)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port or 80, timeout=within_s)
     try:
         connection.request("GET", "/explain?" + urlencode({"kind": kind.value, "name": name}))
         response = connection.getresponse()

@@ -16,6 +16,18 @@ OFFLINE = (
 UNDER = "Start the missing brokers, or find out why they lag; writes with acks=1 go on."
 
 
+def named(text: str) -> str:
+    """The name of a partition, such as `orders-0`, that a text such as `orders:0` means.
+
+    Raises:
+        ValueError: it means none.
+    """
+    topic, dash, number = text.replace(":", "-").rpartition("-")
+    if not (topic and dash and number.isdecimal()):
+        raise ValueError(f"{text} is no partition: name it as orders-0")
+    return f"{topic}-{int(number)}"
+
+
 def look(client: Client, name: str) -> list[Fact]:
     """The present of a partition.
 

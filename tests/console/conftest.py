@@ -9,15 +9,22 @@ import pytest
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.console.settings import Settings
+from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import RunningBroker
 from tests.console.browser import Browser
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a broker that the tests of a file share; each uses topics and groups of its own."""
-    acls = [f"authorizer.class.name={STANDARD_AUTHORIZER}", "super.users=User:ANONYMOUS"]
-    with RunningBroker(tmp_path_factory.mktemp("data"), overrides=acls) as running:
+    """The address of a broker that the tests of a file share; each uses topics and groups of its own. It
+    tells its history.
+    """
+    overrides = [
+        f"authorizer.class.name={STANDARD_AUTHORIZER}",
+        "super.users=User:ANONYMOUS",
+        f"metrics.listeners=http://127.0.0.1:{free_port()}",
+    ]
+    with RunningBroker(tmp_path_factory.mktemp("data"), overrides=overrides) as running:
         yield running.address
 
 

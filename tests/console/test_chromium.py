@@ -31,6 +31,7 @@ from pykafka_broker.console.server import bound, server
 from pykafka_broker.console.settings import Settings
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.spark.progress import described
+from tests.cli.test_explain import join_and_leave
 from tests.console.test_messages import MARK_UP
 from tests.console.test_topics import create
 from tests.support.pages import REPOSITORY
@@ -53,6 +54,7 @@ PAGES = {
     "reset": "/groups/reset?group=billing&to=to_earliest",
     "transactions": "/transactions",
     "transaction": "/transactions/of?id=payer",
+    "explain": "/explain?kind=group&name=billing",
     "quorum": "/quorum",
     "access": "/access",
     "disks": "/disks",
@@ -75,6 +77,7 @@ def site(broker: str) -> Iterator[str]:
         )
         for group, metadata in (("billing", ""), ("to-lake", described("orders-to-lake", 7))):
             commit_offsets(client, client.coordinator(group), group, {("orders", 0): 1}, metadata)
+        join_and_leave(client, "billing")
         set_start_offsets(client, "sharers", {("orders", 0): 0})
         producer = Producer(client, "payer", transaction_timeout_ms=600_000)
         producer.initialise()

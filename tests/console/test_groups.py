@@ -10,7 +10,6 @@ from pykafka_broker.cli.share_group_state import set_start_offsets, start_offset
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import commit_until_done, committed_offsets
 from pykafka_broker.console import app
-from pykafka_broker.console.groups import STATES
 from pykafka_broker.spark.progress import described
 from tests.cli.test_groups import member_of
 from tests.console.browser import Browser
@@ -33,7 +32,7 @@ def test_a_group_shows_its_state_its_members_and_its_lag(
     committed(client, "laggards", "lagging", 1)
     empty = reader.page("/groups/of", group="laggards")
     assert [row[:5] for row in empty.rows("Lag of laggards")] == [["lagging", "0", "1", "3", "2"]]
-    assert STATES["empty"] in empty.source
+    assert "The group is Empty: no member is in it." in empty.source
 
     with member_of("laggards", "lagging", broker):
         listed = reader.page("/groups", q="LAGG")
@@ -42,7 +41,7 @@ def test_a_group_shows_its_state_its_members_and_its_lag(
     assert [row[:2] for row in listed.rows("Groups")] == [["laggards", "Stable"]]
     [[_, client_id, *_, assignment]] = page.rows("Members of laggards")
     assert (client_id, assignment) == ("reader", "lagging:0")
-    assert STATES["stable"] in page.source
+    assert "The group is Stable: every member has its partitions." in page.source
 
 
 def test_a_name_of_a_group_may_have_anything_in_it(writer: Browser, client: Client) -> None:
@@ -113,6 +112,9 @@ def test_a_share_group_starts_elsewhere(writer: Browser, client: Client) -> None
 
     page = writer.page("/groups/of", group="sharers")
     assert [row[:2] for row in page.rows("Lag of sharers")] == [["shared", "0"]]
+    state = "The group is Empty: no member is in it."
+    assert state in page.source
+    assert state in writer.page("/explain", kind="group", name="sharers").source
     preview = writer.page("/groups/reset", group="sharers", to="to_latest")
     assert preview.rows("New offsets of sharers") == [["shared", "0", "1", "3"]]
     assert writer.send(preview, "/groups/reset").status == 200

@@ -131,6 +131,7 @@ def test_mark_up_in_a_record_stays_text(writer: Browser, client: Client) -> None
     for path, query in (
         ("/groups/of", {"group": MARK_UP}),
         ("/topics", {"q": MARK_UP}),
+        ("/explain", {"kind": "request", "name": MARK_UP}),
         ("/transactions/of", {"id": MARK_UP}),
         (f"/topics/{MARK_UP.replace('/', '%2F')}", {}),
     ):

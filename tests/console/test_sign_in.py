@@ -12,6 +12,7 @@ from pykafka_broker.client.security import security_of
 from pykafka_broker.console.sessions import IDLE_MS, MAX_SESSIONS, Sessions, User
 from pykafka_broker.console.settings import Settings
 from pykafka_broker.testing.clock import VirtualClock
+from pykafka_broker.testing.processes import free_port
 from tests.cli.secured import make_certificates, secured_broker
 from tests.console.browser import Browser
 
@@ -26,7 +27,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(folder / "ca.pem"),
     }
-    with secured_broker(folder, "PLAIN,SCRAM-SHA-512") as address:
+    listener = f"metrics.listeners=http://127.0.0.1:{free_port()}"
+    with secured_broker(folder, "PLAIN,SCRAM-SHA-512", [listener]) as address:
         yield Settings(address, security=security_of(properties), write=True)
 
 
@@ -49,6 +51,22 @@ def test_a_visitor_may_do_what_the_acls_of_the_user_allow(secured: Settings) -> 
         assert refused.status == 403
         assert [row[0] for row in bob.page("/topics").rows("Topics")] == ["of-bob"]
         assert "Topics" not in alice.page("/topics").tables, "alice may not see a topic"
+
+
+def test_a_history_is_for_those_who_may_describe_the_configs_of_brokers(secured: Settings) -> None:
+    with Browser(secured) as bob, Browser(secured) as alice:
+        signed_in(bob, "bob", "bob-secret")
+        signed_in(alice, "alice", "alice-secret")
+        alice.send(alice.page("/topics"), "/topics", name="refused")
+
+        asked = {"kind": "request", "name": "User:alice"}
+        of_bob, of_alice = (who.page("/explain", **asked) for who in (bob, alice))
+
+        caption = "History of request User:alice, the newest first"
+        decisions = [row[-2] for row in of_bob.rows(caption)]
+        assert any("refused" in text and "denied" in text for text in decisions), decisions
+        assert caption not in of_alice.tables
+        assert "History not available: broker 1 does not tell its metrics.listeners: " in of_alice.source
 
 
 def test_nothing_is_shown_before_the_sign_in_and_after_the_sign_out(secured: Settings) -> None:

@@ -56,6 +56,8 @@ def test_an_open_transaction_is_shown_and_aborted(writer: Browser, client: Clien
     assert [row[:2] for row in transactions.rows("Transactional ids")] == [["payer one", "Ongoing"]]
     assert [row[:3] for row in transactions.rows("Open transactions")] == [["paid", "0", "0"]]
     assert page.rows("Partitions of payer one") == [["paid", "0"]]
+    producer_page = writer.page(page.links["Explain its producer"])
+    assert "The transactional id payer one belongs to producer id " in producer_page.source
     command = (
         f"kafka-transactions.sh --bootstrap-server {broker} forceTerminateTransaction "
         "--transactional-id &#39;payer one&#39;"

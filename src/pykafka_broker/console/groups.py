@@ -1,4 +1,4 @@
-"""Groups of all kinds: members, lags, what a state means, and other offsets after a look at them."""
+"""Groups of all kinds: members, lags, why a state is as it is, and other offsets after a look at them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from pykafka_broker.cli.cells import Column, Styled, Table
+from pykafka_broker.cli.explain.gathering import explained
+from pykafka_broker.cli.explain.group import state_fact
 from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets
 from pykafka_broker.cli.group_state import SHARE, describe_group, list_groups, positions, state_cell
 from pykafka_broker.cli.groups import check_inactive, member_table, offset_table, state_table
@@ -20,6 +22,7 @@ from pykafka_broker.cli.share_groups import state_table as share_state_table
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.offset import CommittedOffset
 from pykafka_broker.client.offsets import commit_offsets, committed_with_metadata
+from pykafka_broker.console import explain
 from pykafka_broker.console.page import (
     Field,
     Form,
@@ -37,21 +40,10 @@ from pykafka_broker.console.page import (
     url,
 )
 from pykafka_broker.console.visit import Visit
+from pykafka_broker.machine.history import Kind
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-#: What a state means for the members, by Kafka's name of it in lower case.
-STATES = {
-    "stable": "The members read the partitions that are assigned to them.",
-    "empty": "The group has no members; its offsets may be changed.",
-    "dead": "The group has no members and no offsets any more.",
-    "preparingrebalance": "A member has joined, left or not sent heartbeats in time, or a subscription has "
-    "changed: the coordinator waits until the others have joined again (rebalance.timeout.ms at most).",
-    "completingrebalance": "All members have joined: the coordinator waits for the assignment of the leader.",
-    "assigning": "A member has joined or left, or a topic has changed: the coordinator assigns anew.",
-    "reconciling": "Some members still have to give up partitions before others may have them.",
-    "notready": "The topology cannot run yet: source topics are missing, or their partitions do not fit.",
-}
 TO = {
     "to_earliest": "the first record",
     "to_latest": "the end",
@@ -101,9 +93,9 @@ def show(visit: Visit) -> Page:
     is_share = _is_share(client, name)
     tables = _of_share_group(client, name) if is_share else _of_group(client, name)
     state, about, members, offsets = tables
-    why = STATES.get(state.lower(), f"The state is {state}.")
+    why = explained(client, Kind.GROUP, name, lambda *_: [state_fact(state)])
     sections = [
-        Section("State", (about, Text(f"{state}: {why}"))),
+        Section("State", (about, *explain.parts(visit, "/groups/of", why))),
         Section("Members", (members,)),
         Section("Lag", (offsets,)),
         Section("Other offsets", (_reset_form(visit, name, is_share=is_share),)),

@@ -80,7 +80,7 @@ class Chart(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A paragraph, of the style "note", "warning" or "code"."""
+    """A paragraph, of the style "plain", "note", "warning" or "code"."""
 
     text: str
     style: str = "note"

@@ -31,6 +31,7 @@ from pykafka_broker.cli.topics import (
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.client.reassignments import reassignments_as_told
 from pykafka_broker.console import disks
+from pykafka_broker.console.explain import explain_url
 from pykafka_broker.console.page import (
     Field,
     Form,
@@ -48,6 +49,7 @@ from pykafka_broker.console.page import (
     url,
 )
 from pykafka_broker.console.visit import Visit
+from pykafka_broker.machine.history import Kind
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
@@ -123,16 +125,28 @@ def _changes(name: str) -> Sequence[Section]:
 
 
 def _partitions(visit: Visit, table: Table) -> Listing:
-    """The partitions of a page, with their first and end offsets."""
+    """The partitions of a page, with their first and end offsets, and links to why each is as it is."""
     name = visit.path["topic"]
     rows, pages = page_of(table.rows, topic_url(name), visit.query)
     keys = [(name, int(str(row[0]))) for row in rows]
     # Without a leader, nothing tells offsets; its cell is a marked "none".
     led = [key for row, key in zip(rows, keys, strict=True) if isinstance(row[1], int)]
     first, end = _offsets(visit, led, EARLIEST), _offsets(visit, led, LATEST)
-    columns = (*table.columns, Column("FIRST OFFSET", is_number=True), Column("END OFFSET", is_number=True))
-    with_offsets = [(*row, first.get(key), end.get(key)) for row, key in zip(rows, keys, strict=True)]
-    return listing(table._replace(columns=columns), f"Partitions of {name}", with_offsets, pages)
+    columns = (
+        *table.columns,
+        Column("FIRST OFFSET", is_number=True),
+        Column("END OFFSET", is_number=True),
+        Column("EXPLAIN"),
+    )
+    shown = [
+        (*row, first.get(key), end.get(key), _explanation(*key)) for row, key in zip(rows, keys, strict=True)
+    ]
+    return listing(table._replace(columns=columns), f"Partitions of {name}", shown, pages)
+
+
+def _explanation(topic: str, partition: int) -> Link:
+    name = f"{topic}-{partition}"
+    return Link(name, explain_url(Kind.PARTITION, name))
 
 
 def _offsets(visit: Visit, partitions: Sequence[PartitionKey], time: int) -> dict[PartitionKey, int]:

@@ -16,6 +16,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import leaders_of
 from pykafka_broker.client.producer import Producer
+from pykafka_broker.console.explain import explain_url
 from pykafka_broker.console.page import (
     Field,
     Form,
@@ -34,6 +35,7 @@ from pykafka_broker.console.page import (
 from pykafka_broker.console.visit import Visit
 from pykafka_broker.doctor.findings import argument
 from pykafka_broker.doctor.topics import look, offsets, open_transactions
+from pykafka_broker.machine.history import Kind
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
@@ -142,7 +144,11 @@ def show(visit: Visit) -> Page:
         hidden = (("id", name),)
         confirm = Field("name", f"Type {name} to abort its transaction", is_required=True)
         sections.append(_abort(visit, command, Form("/transactions/abort", "Abort", (confirm,), hidden)))
-    return Page(f"Transactional id {name}", sections, (Link("All transactions", "/transactions"),))
+    links = (
+        Link("All transactions", "/transactions"),
+        Link("Explain its producer", explain_url(Kind.PRODUCER, name)),
+    )
+    return Page(f"Transactional id {name}", sections, links)
 
 
 def _described(client: Client, name: str) -> Any:

@@ -3,8 +3,8 @@
 Shells write here what their cores have decided: a member that timed out, a producer that was fenced, a
 replica that lags, a request that was denied or throttled. They read it from the state before and after an
 event, from the event, and from the effects; nothing is counted or kept for explanations alone. A request that
-goes well writes nothing. A decision takes 11 us, a repeated one 3.5 us, its words about as long again; an
-event of a transaction that makes none takes 1.3 us (CPython 3.11, with two cores that others used, too).
+goes well writes nothing. A decision takes 11 us, a repeated one 3.5 us, its words about as long again
+(CPython 3.11, with two cores that others used, too).
 
 There is a ring for each kind, so that denials do not push out what happened to groups. A decision that is
 repeated, such as the denials of one client, stays one entry with a count. A ring that is full forgets the

@@ -7,7 +7,7 @@ or is aborted by its own producer makes no decision.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pykafka_broker.coordinator.transactions.core import events
 from pykafka_broker.coordinator.transactions.core.events import Event, ProducerIdResult
@@ -44,8 +44,21 @@ _FINAL = {
 }
 
 
-def decisions(before: Transactions, event: Event, step: Step[Transactions]) -> Iterator[Decision]:
+#: Decide something only if they are refused.
+_ROUTINE = (events.AddPartitions, events.EndTransaction)
+_DECIDING = frozenset({*_ROUTINE, events.InitProducerId, events.TimerFired, events.AbortTimedOut})
+
+
+def decisions(before: Transactions, event: Event, step: Step[Transactions]) -> Iterable[Decision]:
     """What `event` has decided against a producer, or for its successor."""
+    # Every transaction comes here several times, and next to none is refused.
+    kind = type(event)
+    if kind not in _DECIDING or (kind in _ROUTINE and _refusal(step) is ErrorCode.NONE):
+        return ()
+    return _decisions(before, event, step)
+
+
+def _decisions(before: Transactions, event: Event, step: Step[Transactions]) -> Iterator[Decision]:
     match event:
         case events.InitProducerId():
             was, now = before.by_id.get(event.transactional_id), step.state.by_id.get(event.transactional_id)

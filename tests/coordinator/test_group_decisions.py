@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka_broker.coordinator.groups.core.events import Event
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo
-from pykafka_broker.coordinator.groups.decisions import LEFT, SILENT, TOO_SLOW, decisions
+from pykafka_broker.coordinator.groups.decisions import LEFT, SILENT, TOO_SLOW, awaited, decisions
 from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.machine.step import Step
 from tests.support.groups import GroupWorld
@@ -30,6 +30,11 @@ class Told(GroupWorld):
         return [(decision.text, decision.remedy) for decision in told]
 
 
+def awaited_by(world: Told) -> str:
+    """The sentences about the members for which the group waits."""
+    return " ".join(text for text, _ in awaited(world.state.groups["g"], world.now_ms))
+
+
 def test_a_member_that_falls_silent_times_out_and_the_others_join_again() -> None:
     world = Told()
     silent, other = world.stable_group(2)
@@ -48,6 +53,9 @@ def test_a_member_that_falls_silent_times_out_and_the_others_join_again() -> Non
         )
     ]
     world.join(member_id=other)
+    assert awaited_by(world) == (
+        f"Member {other} (127.0.0.1), the leader, has not sent the assignment since 0 ms (at most 1 min)."
+    )
     world.sync(other, 2, {other: b"all"})
     assert world.new() == [
         (f"Generation 2 has 1 member; member {other} assigns the partitions.", ""),
@@ -67,7 +75,9 @@ def test_a_member_that_polls_too_late_is_left_behind_by_the_rebalance() -> None:
 
     for _ in range(12):
         world.heartbeat(late, 1)
+        assert f"Member {late} (127.0.0.1) has not joined again" in awaited_by(world)
         world.advance(5_000)
+    assert awaited_by(world) == ""
 
     assert world.new() == [
         (
@@ -118,3 +128,17 @@ def test_a_member_of_a_consumer_group_joins_and_times_out() -> None:
             SILENT,
         )
     ]
+
+
+def test_a_group_waits_for_a_member_that_is_to_give_up_partitions() -> None:
+    world = Told()
+    world.set_topics(TopicInfo("t", b"t" * 16, 2))
+    world.join_consumer("a", "t")
+    world.join_consumer("b", "t")
+    world.advance(world.config.consumer_settings("g").assignment_interval_ms)
+    world.consumer("a", 2)
+
+    assert awaited_by(world) == (
+        "Member a (127.0.0.1) has not given up 1 partition that others are to get: "
+        "the group waits at most 1 min."
+    )

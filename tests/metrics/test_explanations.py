@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from pykafka_broker.broker.broker import Broker
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.testing.home import Home, until
 from tests.broker.test_isr_of_nodes import isr_is
@@ -76,6 +77,24 @@ async def test_an_answer_names_its_cluster_and_its_node(home: Home) -> None:
         "now": [],
         "history": [],
     }
+
+
+async def test_a_group_says_for_which_member_it_waits() -> None:
+    home = Home({"metrics.listeners": METRICS, "group.initial.rebalance.delay.ms": "0"})
+    async with home.running() as user:
+        await user.find_coordinator("g")
+        joining = JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            member_id="",
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+        )
+        member_id = (await user.send(joining, 3)).member_id
+        [fact] = (await explain(home.broker, "group", "g"))["now"]
+
+    assert fact["text"].startswith(f"Member {member_id} (127.0.0.1), the leader, has not sent the assignment")
 
 
 async def test_a_parked_fetch_says_what_it_waits_for() -> None:

@@ -1,7 +1,8 @@
 """What a node tells about one thing: its newest decisions, and what it sees now, as plain data for JSON.
 
     history    the decisions (`machine/history.py`), the oldest first
-    now        what only this node knows: how far followers are behind, and what requests of a client wait for
+    now        what only this node knows: for whom a group waits, how far followers are behind, and what
+               requests of a client wait for
 
 Sentences have the actor first; `remedy` says what to do next, "" if nothing is wrong.
 """
@@ -9,9 +10,11 @@ Sentences have the actor first; `remedy` says what to do next, "" if nothing is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+from pykafka_broker.coordinator.groups.decisions import awaited
 from pykafka_broker.machine.history import Kind
 from pykafka_broker.metrics.node_parts import BrokerParts, NodeParts
 from pykafka_broker.network.connection import Connection
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
     from pykafka_broker.network.answers import Slot
     from pykafka_broker.replication.leading_replica import LeadingReplica
 
-#: The most requests that wait, and the most partitions of each, that an answer tells of.
-MOST_REQUESTS, MOST_PARTITIONS = 20, 5
+#: The most that an answer tells of: requests that wait, partitions of each, members for which a group waits.
+MOST_REQUESTS, MOST_PARTITIONS, MOST_MEMBERS = 20, 5, 20
 
 Told = tuple[str, str]
 
@@ -37,6 +40,8 @@ def explained(node: NodeParts, kind: Kind, name: str) -> dict[str, Any]:
     now: Iterator[Told] = iter(())
     if node.broker is not None and kind is Kind.PARTITION:
         now = _followers(node, node.broker, name)
+    elif node.broker is not None and kind is Kind.GROUP:
+        now = islice(_awaited(node, node.broker, name), MOST_MEMBERS)
     elif kind is Kind.REQUEST:
         now = _waiting(node, name)
     return {
@@ -45,6 +50,17 @@ def explained(node: NodeParts, kind: Kind, name: str) -> dict[str, Any]:
         "now": [{"text": text, "remedy": remedy} for text, remedy in now],
         "history": [entry._asdict() for entry in node.history.about(kind, name)],
     }
+
+
+# ---- members ----
+
+
+def _awaited(node: NodeParts, broker: BrokerParts, name: str) -> Iterator[Told]:
+    shards = broker.coordinators.groups.shards
+    for partition in shards.loaded_partitions:
+        group = shards.shard_of(partition).state.groups.get(name)
+        if group is not None:
+            yield from awaited(group, node.clock.now_ms())
 
 
 # ---- followers ----

@@ -17,7 +17,7 @@ from pykafka_broker.coordinator.groups.core.classic.state import (
     Phase,
 )
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup, MemberState
 from pykafka_broker.coordinator.groups.core.events import Event
 from pykafka_broker.coordinator.groups.core.kinds import kind_of
 from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
@@ -178,6 +178,26 @@ def _gone(
         case events.JoinGroup():
             return _Change(f"{who} was removed: the group is full (group.max.size).")
     return _Change(f"{who} left.", LEFT)
+
+
+def awaited(group: Group, now_ms: int) -> Iterator[tuple[str, str]]:
+    """The members for which a group waits now, each with what to do; `now_ms` is Unix time."""
+    if isinstance(group, ClassicGroup):
+        for_ms = max(0, now_ms - group.phase_began_ms)
+        since = f"since {duration(for_ms)} (at most {duration(group.rebalance_timeout_ms)})"
+        if group.phase is Phase.PREPARING_REBALANCE:
+            for member in group.members.values():
+                if member.member_id not in group.joining:
+                    yield f"{_who(member)} has not joined again: the group waits for it {since}.", TOO_SLOW
+        elif group.phase is Phase.COMPLETING_REBALANCE and group.leader_id in group.unsynced:
+            leader = group.members[group.leader_id]
+            yield f"{_who(leader)}, the leader, has not sent the assignment {since}.", TOO_SLOW
+    elif isinstance(group, ConsumerGroup):
+        for each in group.members.values():
+            if each.state is MemberState.UNREVOKED_PARTITIONS:
+                count = counted(sum(map(len, each.pending_revocation.values())), "partition")
+                wait = f"the group waits at most {duration(each.rebalance_timeout_ms)}"
+                yield f"{_who(each)} has not given up {count} that others are to get: {wait}.", TOO_SLOW
 
 
 def _asked(timer: str) -> str:

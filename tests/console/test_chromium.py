@@ -95,7 +95,7 @@ def site(broker: str) -> Iterator[str]:
 def chromium(*, scripts: bool = True) -> webdriver.Chrome:
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if binary is None or driver is None:
-        pytest.skip("needs Debian's chromium and chromium-driver")
+        pytest.fail("needs Debian's chromium and chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):

@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ def test_each_panel_of_the_dashboard_shows_data_of_a_broker(tmp_path: Path) -> N
         }
         for title, expressions in panels.items():
             for text in expressions if title not in WITHOUT_DATA else ():
-                until(lambda text=text: asked.had(text), f"{title} has data: {text}")  # type: ignore[misc]
+                until(partial(asked.had, text), f"{title} has data: {text}")
         assert [title for title in WITHOUT_DATA if any(map(asked.had, panels[title]))] == []
         rules = [rule for group in asked.get("rules")["groups"] for rule in group["rules"]]
 

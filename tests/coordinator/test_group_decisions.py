@@ -54,7 +54,8 @@ def test_a_member_that_falls_silent_times_out_and_the_others_join_again() -> Non
     ]
     world.join(member_id=other)
     assert awaited_by(world) == (
-        f"Member {other} (127.0.0.1), the leader, has not sent the assignment since 0 ms (at most 1 min)."
+        f"Member {other} (127.0.0.1), the leader, has not sent the assignment: "
+        "the group has waited for 0 ms, of at most 1 min."
     )
     world.sync(other, 2, {other: b"all"})
     assert world.new() == [

@@ -18,6 +18,7 @@ from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.controller.channel import ChangeRequester
 from pykafka_broker.protocol.messages import API_NAMES
+from pykafka_broker.system.wording import client_in_words
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection
@@ -68,7 +69,7 @@ class Context(Generic[Ports]):
     @property
     def in_words(self) -> str:
         """The client at the beginning of a sentence."""
-        return f"Client {self.client_id} ({self.principal}, {self.client_host.removeprefix('/')})"
+        return client_in_words(self.client_id, self.principal, self.client_host)
 
     @property
     def log_fields(self) -> Mapping[str, object]:

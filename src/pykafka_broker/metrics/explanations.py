@@ -96,7 +96,7 @@ def _waiting(node: NodeParts, name: str) -> Iterator[Told]:
 
 def _request(node: NodeParts, slot: Slot) -> Told:
     request, ctx = slot.request, slot.context
-    began = f" since {duration((perf_counter_ns() - slot.began_ns) // 1_000_000)}" if slot.began_ns else ""
+    began = f" ({duration((perf_counter_ns() - slot.began_ns) // 1_000_000)} so far)" if slot.began_ns else ""
     what = f"{slot.route.name} v{slot.route.version} of {ctx.in_words} waits{began}"
     if isinstance(request, FetchRequest) and node.broker is not None:
         return _fetch(node, node.broker, request, what)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.quotas.accounts import Names, quota_of
-from pykafka_broker.system.wording import duration
+from pykafka_broker.system.wording import client_in_words, duration
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.authorizer import Requester
@@ -28,9 +28,9 @@ def throttle(quota: Quota, limits: Mapping[Names, float], requester: Requester, 
     user = principal.partition(":")[2]
     names = quota_of(limits, user, client_id)
     assert names is not None, requester
-    host = requester.client_host.lstrip("/")
+    who = client_in_words(client_id, principal, requester.client_host)
     text = (
-        f"Client {client_id or '<unknown>'} ({principal}, {host}) was throttled by the quota "
+        f"{who} was throttled by the quota "
         f"{quota.value} of {entity(names)}: {limits[names]:,g} {UNITS[quota]}."
     )
     told = tuple(name for name in (client_id, principal, user) if name)

@@ -21,6 +21,11 @@ def duration(ms: int) -> str:
     return f"{ms} ms"
 
 
+def client_in_words(client_id: str | None, principal: str, host: str) -> str:
+    """A client at the beginning of a sentence; its host may be as Kafka shows it, with a slash."""
+    return f"Client {client_id or '<unknown>'} ({principal}, {host.removeprefix('/')})"
+
+
 def listed(names: list[str], most: int = 3) -> str:
     """The first names, separated by commas, and the number of the others."""
     shown = ", ".join(names[:most])

@@ -7,6 +7,7 @@ from pykafka_broker.broker.security.audit_log import Question
 from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.messages import API_NAMES
+from pykafka_broker.system.wording import client_in_words
 
 ADD = "If it is to be allowed, add an ACL with `pykafka-broker acls add`."
 REMOVE = (
@@ -23,7 +24,7 @@ def denial(question: Question, client_id: str | None, rule: Acl | str) -> Decisi
     else:
         why, remedy = f"this ACL denies it: {_in_words(rule)}", REMOVE
     text = (
-        f"Client {client_id or '<unknown>'} ({principal}, {question.host}) was denied "
+        f"{client_in_words(client_id, principal, question.host)} was denied "
         f"{question.operation.name} on {resource} in a request {API_NAMES[question.api_key]}: {why}."
     )
     names = (client_id or "", principal, principal.partition(":")[2])

@@ -184,14 +184,16 @@ def awaited(group: Group, now_ms: int) -> Iterator[tuple[str, str]]:
     """The members for which a group waits now, each with what to do; `now_ms` is Unix time."""
     if isinstance(group, ClassicGroup):
         for_ms = max(0, now_ms - group.phase_began_ms)
-        since = f"since {duration(for_ms)} (at most {duration(group.rebalance_timeout_ms)})"
+        waits = (
+            f"the group has waited for {duration(for_ms)}, of at most {duration(group.rebalance_timeout_ms)}"
+        )
         if group.phase is Phase.PREPARING_REBALANCE:
             for member in group.members.values():
                 if member.member_id not in group.joining:
-                    yield f"{_who(member)} has not joined again: the group waits for it {since}.", TOO_SLOW
+                    yield f"{_who(member)} has not joined again: {waits}.", TOO_SLOW
         elif group.phase is Phase.COMPLETING_REBALANCE and group.leader_id in group.unsynced:
             leader = group.members[group.leader_id]
-            yield f"{_who(leader)}, the leader, has not sent the assignment {since}.", TOO_SLOW
+            yield f"{_who(leader)}, the leader, has not sent the assignment: {waits}.", TOO_SLOW
     elif isinstance(group, ConsumerGroup):
         for each in group.members.values():
             if each.state is MemberState.UNREVOKED_PARTITIONS:

@@ -14,7 +14,7 @@ from pykafka_broker.log.disk.files import FileSystem
 
 
 class Spaces:
-    """Event loop only."""
+    """Event loop only, but for what a worker thread stores."""
 
     def __init__(self, files: FileSystem, run_later: Callable[[str, Callable[[], object]], None]) -> None:
         self._files = files
@@ -31,6 +31,7 @@ class Spaces:
             self._run_later(log_dir.path, partial(self._ask, log_dir.path))
 
     def _ask(self, path: str) -> None:
+        """Worker thread."""
         try:
             self._told[path] = self._files.space(path)
         except OSError:

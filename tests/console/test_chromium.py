@@ -19,7 +19,6 @@ from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support import expected_conditions
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from pykafka_broker.cli.produce import NewRecord, Writer
@@ -249,8 +248,10 @@ def fill_in(browser: webdriver.Chrome, action: str, **fields: str) -> None:
             Select(field).select_by_value(value)
         else:
             field.send_keys(value)
+    page = browser.find_element(By.TAG_NAME, "html")
     form.find_element(By.TAG_NAME, "button").click()
-    waited(browser).until(expected_conditions.staleness_of(form))
+    # The element of the former page is not asked whether it is gone: in between, that ends with an error.
+    waited(browser).until(lambda browser: browser.find_element(By.TAG_NAME, "html") != page)
 
 
 def status_of(browser: webdriver.Chrome) -> str:

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from pykafka_broker.arrow import Ranges, TopicProfile, profile_folder, profile_topic
+from pykafka_broker.arrow.core.stored_batches import OffsetRange
+from pykafka_broker.arrow.profiling import profile
+from pykafka_broker.arrow.sources import LIMITS, Reading, folder_source, folders_of
 from pykafka_broker.broker.broker import Broker
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -118,3 +121,25 @@ def test_what_is_not_there_has_no_profile(cluster: Cluster, tmp_path: Path) -> N
         profile_folder(tmp_path / "nothing", "orders")
     with pytest.raises(ValueError, match="neither read_uncommitted"):
         profile_topic("since", cluster.address, isolation_level="all")  # type: ignore[arg-type]
+
+
+def test_what_was_read_is_counted_where_that_is_enough(cluster: Cluster) -> None:
+    """Half of the partitions' batches: the offsets end behind the last that was read."""
+    topic = cluster.create("enough", partitions=2)
+    producer = cluster.producer(batch_num_messages=10)
+    for number in range(200):
+        producer.produce(topic, b"v", partition=number % 2)
+    assert producer.flush(60) == 0
+    source = folder_source(folders_of(cluster.data_dir, topic)[1], topic, Reading())
+    [(one, *rest), *others] = source.batches
+
+    found = profile(
+        source._replace(batches=iter([[one], rest, *others])), LIMITS, hot_keys=0, is_enough=lambda: True
+    )
+
+    assert source.wanted == {0: OffsetRange(0, 100), 1: OffsetRange(0, 100)}
+    assert [(each.start_offset, each.end_offset) for each in found.partitions] == [
+        (0, one.header.next_offset),
+        (0, 0),
+    ]
+    assert (found.records, found.missing_offsets) == (one.header.records_count, 0)

@@ -47,6 +47,7 @@ PAGES = {
     "topic": "/topics/orders",
     "records": "/topics/orders/messages",
     "tail": "/topics/orders/messages/tail",
+    "profile": "/topics/orders/profile",
     "groups": "/groups",
     "group": "/groups/of?group=billing",
     "share-group": "/groups/of?group=sharers",

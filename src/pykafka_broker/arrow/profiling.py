@@ -11,6 +11,7 @@ from pykafka_broker.arrow.core.limits import Limits
 from pykafka_broker.arrow.core.profile.results import TopicProfile
 from pykafka_broker.arrow.core.profile.topic import TopicState
 from pykafka_broker.arrow.core.sections import sections_of
+from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.arrow.ranges import Ranges
 from pykafka_broker.arrow.sources import (
     EVERYTHING,
@@ -69,14 +70,20 @@ def profile_folder(
 
 
 def profile(
-    source: Source, limits: Limits, hot_keys: int, advance: Callable[[int, int], object] | None = None
+    source: Source,
+    limits: Limits,
+    hot_keys: int,
+    advance: Callable[[int, int], object] | None = None,
+    is_enough: Callable[[], bool] | None = None,
 ) -> TopicProfile:
-    """What is in these batches. `advance` is told the bytes and the number of records that were counted.
+    """What is in these batches. `advance` is told the bytes and the number of records that were counted. Once
+    `is_enough`, no more are read, and the offsets of the partitions end there.
 
     Raises:
         KafkaError, ConnectionError: as `read_topic` while reading.
     """
     state = TopicState(now_ms=time.time_ns() // 1_000_000)
+    read = {partition: OffsetRange(start, start) for partition, (start, _) in source.wanted.items()}
     for some in source.batches:
         for batch in some:
             if batch.is_marker:
@@ -86,4 +93,10 @@ def profile(
             state.add(sections, decoded)
             if advance is not None:
                 advance(len(decoded.data), len(decoded.offsets))
+        if is_enough is not None:
+            for batch in some:
+                end = min(batch.end_offset, batch.header.next_offset)
+                read[batch.partition] = read[batch.partition]._replace(end=end)
+            if is_enough():
+                return state.result(source.topic, read, hot_keys)
     return state.result(source.topic, source.wanted, hot_keys)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -85,7 +86,7 @@ def profile(
         if named is ParameterSource.COMMANDLINE:
             raise click.UsageError("Only one of --folder, --bootstrap-server.")
     found = _profiled(name, since_ms, partitions, hot_keys, folder, show_progress, cluster)
-    output.show(found, profile_lines(found), profile_tables(found))
+    output.show(found, profile_lines(found), [table for _, table in profile_tables(found)])
 
 
 def _profiled(
@@ -97,7 +98,7 @@ def _profiled(
     show_progress: bool,
     cluster: Cluster,
 ) -> TopicProfile:
-    try:
+    with needing_numpy():
         from pykafka_broker.arrow.core.limits import Limits
         from pykafka_broker.arrow.profiling import profile
         from pykafka_broker.arrow.sources import (
@@ -107,14 +108,8 @@ def _profiled(
             folders_of,
             topic_source,
         )
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise click.ClickException(
-            "topics profile needs numpy: python3 -m pip install 'pykafka-broker[arrow]'"
-        ) from None
     limits = Limits(timeout_s=cluster.timeout_s)
-    reading = Reading(_ranges(since_ms, partitions), limits=limits)
+    reading = Reading(ranges_since(since_ms, partitions), limits=limits)
 
     def profiled(source: Source) -> TopicProfile:
         how = progress.shown(is_asked=show_progress)
@@ -133,7 +128,29 @@ def _profiled(
         return profiled(topic_source(client, name, reading))
 
 
-def _ranges(since_ms: int | None, partitions: tuple[int, ...]) -> Ranges:
+@contextmanager
+def needing_numpy() -> Iterator[None]:
+    """Import what counts.
+
+    Raises:
+        click.ClickException: numpy is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise click.ClickException(
+            "topics profile needs numpy: python3 -m pip install 'pykafka-broker[arrow]'"
+        ) from None
+
+
+def ranges_since(since_ms: int | None, partitions: tuple[int, ...]) -> Ranges:
+    """The records of these partitions, or of all, from a time on.
+
+    Raises:
+        click.BadParameter: the time is after the year 9999.
+    """
     from datetime import UTC, datetime, timedelta
 
     from pykafka_broker.arrow.ranges import Ranges
@@ -143,7 +160,7 @@ def _ranges(since_ms: int | None, partitions: tuple[int, ...]) -> Ranges:
     try:
         since = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=since_ms)
     except OverflowError:
-        raise click.BadParameter(f"{since_ms} ms are after the year 9999", param_hint="--since") from None
+        raise click.BadParameter(f"{since_ms} ms are after the year 9999") from None
     return Ranges(start=since, partitions=partitions or None)
 
 
@@ -184,64 +201,76 @@ def _shown(value: Any) -> str:
 # ---------
 
 
-def profile_tables(found: TopicProfile) -> Iterator[Table]:
-    """What is in a topic, for a person."""
-    yield _partitions(found)
+def profile_tables(found: TopicProfile) -> Iterator[tuple[str, Table]]:
+    """What is in a topic, for a person: tables by their names."""
+    yield "Partitions", _partitions(found)
     if found.hot_keys:
-        yield Table(
-            columns=(
-                Column("KEY", is_prose=True),
-                Column("RECORDS UP TO", is_number=True),
-                Column("SHARE", is_number=True, drop=2),
-                Column("AT LEAST", is_number=True, drop=1),
-            ),
-            rows=[
-                [
-                    each.key if each.is_whole else f"{each.key}…",
-                    each.records,
-                    f"{each.records / found.records:.1%}",
-                    each.records - each.error,
-                ]
-                for each in found.hot_keys
-            ],
-            footer=_others("key", "record", found.other_keys_at_most),
-        )
-    yield _sizes(found)
+        yield "Hot keys", _hot_keys(found)
+    yield "Sizes", _sizes(found)
     if found.codecs:
-        yield Table(
-            columns=(
-                Column("CODEC"),
-                Column("BATCHES", is_number=True),
-                Column("RECORDS PER BATCH", is_number=True, drop=1),
-                Column("STORED", is_number=True),
-                Column("RATIO", is_number=True),
-            ),
-            rows=[
-                [
-                    each.codec,
-                    each.batches,
-                    f"{each.records / each.batches:.1f}",
-                    human_size(each.stored_bytes),
-                    f"{each.bytes / each.stored_bytes:.2f}",
-                ]
-                for each in found.codecs
-            ],
-        )
+        yield "Codecs", _codecs(found)
     looks = [("key", each) for each in found.key_content] + [("value", each) for each in found.value_content]
     if looks:
-        yield _contents(looks)
+        yield "Content", _contents(looks)
     if found.headers:
-        hidden = len(found.headers) - SHOWN_HEADERS
-        yield Table(
-            columns=(Column("HEADER", is_prose=True), Column("HEADERS UP TO", is_number=True)),
-            rows=[
-                [each.name if each.is_whole else f"{each.name}…", each.headers]
-                for each in found.headers[:SHOWN_HEADERS]
-            ],
-            footer=f"({hidden} more with --json)"
-            if hidden > 0
-            else _others("name", "header", found.other_headers_at_most),
-        )
+        yield "Headers", _headers(found)
+
+
+def _hot_keys(found: TopicProfile) -> Table:
+    return Table(
+        columns=(
+            Column("KEY", is_prose=True),
+            Column("RECORDS UP TO", is_number=True),
+            Column("SHARE", is_number=True, drop=2),
+            Column("AT LEAST", is_number=True, drop=1),
+        ),
+        rows=[
+            [
+                each.key if each.is_whole else f"{each.key}…",
+                each.records,
+                f"{each.records / found.records:.1%}",
+                each.records - each.error,
+            ]
+            for each in found.hot_keys
+        ],
+        footer=_others("key", "record", found.other_keys_at_most),
+    )
+
+
+def _codecs(found: TopicProfile) -> Table:
+    return Table(
+        columns=(
+            Column("CODEC"),
+            Column("BATCHES", is_number=True),
+            Column("RECORDS PER BATCH", is_number=True, drop=1),
+            Column("STORED", is_number=True),
+            Column("RATIO", is_number=True),
+        ),
+        rows=[
+            [
+                each.codec,
+                each.batches,
+                f"{each.records / each.batches:.1f}",
+                human_size(each.stored_bytes),
+                f"{each.bytes / each.stored_bytes:.2f}",
+            ]
+            for each in found.codecs
+        ],
+    )
+
+
+def _headers(found: TopicProfile) -> Table:
+    hidden = len(found.headers) - SHOWN_HEADERS
+    return Table(
+        columns=(Column("HEADER", is_prose=True), Column("HEADERS UP TO", is_number=True)),
+        rows=[
+            [each.name if each.is_whole else f"{each.name}…", each.headers]
+            for each in found.headers[:SHOWN_HEADERS]
+        ],
+        footer=f"({hidden} more with --json)"
+        if hidden > 0
+        else _others("name", "header", found.other_headers_at_most),
+    )
 
 
 def _others(what: str, where: str, at_most: int) -> str:

@@ -106,7 +106,8 @@ def show(visit: Visit) -> Page:
         Section("On disk", if_told(lambda: disks.of_topic(client, name, indexes, holders))),
         *(_changes(name) if visit.can_write else ()),
     ]
-    return Page(f"Topic {name}", sections, (Link("Records", topic_url(name, "/messages")),))
+    links = (Link("Records", topic_url(name, "/messages")), Link("Profile", topic_url(name, "/profile")))
+    return Page(f"Topic {name}", sections, links)
 
 
 def _changes(name: str) -> Sequence[Section]:

@@ -1,0 +1,63 @@
+"""What is in a topic, as `topics profile` counts it: all of it, or what can be counted in some seconds."""
+
+from __future__ import annotations
+
+import time
+from shlex import quote
+
+from pykafka_broker.cli.cluster import Cluster
+from pykafka_broker.cli.offsets import parse_since_ms
+from pykafka_broker.cli.suggestions import known_topic
+from pykafka_broker.cli.topic_profile import needing_numpy, profile_tables, ranges_since
+from pykafka_broker.console.page import Field, Form, Link, Page, Part, Section, Text, listing, topic_url
+from pykafka_broker.console.visit import Visit
+
+#: The most time that a page counts.
+COUNTED_S = 5.0
+HOT_KEYS = 10
+
+
+def show(visit: Visit) -> Page:
+    """The page of what is in a topic.
+
+    Raises:
+        click.ClickException: numpy is not installed, or a field has no time or no partition.
+        KafkaError: there is no such topic or partition.
+    """
+    with needing_numpy():
+        from pykafka_broker.arrow.core.limits import Limits
+        from pykafka_broker.arrow.profiling import profile
+        from pykafka_broker.arrow.sources import Reading, topic_source
+    topic, since = visit.path["topic"], visit.asked("since")
+    known_topic(visit.client, topic)
+    chosen = (visit.number("partition"),) if visit.asked("partition") else ()
+    since_ms = parse_since_ms(since, time.time_ns() // 1_000_000) if since else None
+    limits = Limits(timeout_s=visit.settings.timeout_s)
+    source = topic_source(visit.client, topic, Reading(ranges_since(since_ms, chosen), limits=limits))
+    until_s = time.monotonic() + COUNTED_S
+    found = profile(source, limits, HOT_KEYS, is_enough=lambda: time.monotonic() >= until_s)
+
+    fields = (
+        Field("since", "Since", since, hint="90s, 30m, 1h, 7d, or a time; all records if empty"),
+        Field("partition", "Partition", visit.asked("partition"), hint="all if empty"),
+    )
+    parts: list[Part] = [Form(topic_url(topic, "/profile"), "Count", fields, method="get")]
+    wanted = sum(end - start for start, end in source.wanted.values())
+    counted = sum(each.end_offset - each.start_offset for each in found.partitions)
+    if counted < wanted:
+        command = f"pykafka-broker topics profile {quote(topic)}"
+        cluster = Cluster(visit.settings.bootstrap, visit.settings.timeout_s)
+        parts += [
+            Text(
+                f"After {COUNTED_S:g} seconds, {counted:,} of {wanted:,} offsets are counted, more of some "
+                "partitions than of others. Choose a shorter time, or count all of them with",
+                "warning",
+            ),
+            Text(cluster.addressed(command), "code"),
+        ]
+    tables = [Section(name, (listing(table, f"{name} of {topic}"),)) for name, table in profile_tables(found)]
+    return Page(
+        f"Profile of {topic}",
+        (Section("Count", parts), *tables),
+        (Link("Topic", topic_url(topic)), Link("Records", topic_url(topic, "/messages"))),
+    )

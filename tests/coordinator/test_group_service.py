@@ -703,3 +703,19 @@ async def test_the_codec_of_the_records_is_configurable(monkeypatch: pytest.Monk
     await offsets.commit(1)
 
     assert read_header(batches[0]).codec is Codec.GZIP
+
+
+async def test_the_log_says_which_member_timed_out(caplog: pytest.LogCaptureFixture) -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    member = await offsets.member()
+    caplog.clear()
+
+    with caplog.at_level("INFO", "kafka.coordinator.group.GroupMetadataManager"):
+        await offsets.clock.pass_time(10_000)
+
+    [line] = caplog.messages
+    assert line.startswith(f"Group g: Member {member} (")
+    assert (
+        "timed out: it had sent no heartbeat for 10 s (session.timeout.ms=10000). The group is empty." in line
+    )

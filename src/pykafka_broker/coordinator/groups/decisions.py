@@ -1,4 +1,5 @@
-"""Why a group rebalances: what an event has done to its members, as decisions for the history of the node.
+"""Why a group rebalances: what an event has done to its members, as decisions for the history of the node
+and its log.
 
 Pure: everything is read from the groups before and after the event, and from the event itself, which says why
 (a timer has the name of what has run out). An event that changes no group, such as a heartbeat without news,

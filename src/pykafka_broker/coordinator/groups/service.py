@@ -25,7 +25,6 @@ from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.groups.core.transitions import refused_event, transition
 from pykafka_broker.coordinator.groups.decisions import decisions
-from pykafka_broker.coordinator.groups.progress import log_progress
 from pykafka_broker.coordinator.groups.regexes import DescribableTopics, resolve
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.groups.writing import write
@@ -39,6 +38,7 @@ from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.machine.turns import Turns
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.repeated_lines import RepeatedLines
+from pykafka_broker.system.wording import cut
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 offset_logger = logging.getLogger("org.apache.kafka.coordinator.group.OffsetMetadataManager")
@@ -204,9 +204,9 @@ class GroupService:
 
     def _installed(self, before: Groups, event: Event, step: Step[Groups]) -> None:
         if step.state.groups is not before.groups:
-            log_progress(before, event, step.state)
             for decision in decisions(before, event, step.state, self.config):
                 self._tell(decision)
+                logger.info("Group %s: %s", cut(decision.names[0]), cut(decision.text))
 
     def _append(self, partition: int, records: tuple[object, ...]) -> int:
         codec = self.config.offsets_topic_compression_codec

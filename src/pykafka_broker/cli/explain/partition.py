@@ -40,14 +40,16 @@ def look(client: Client, name: str) -> list[Fact]:
     if partition is None:
         return [Fact(f"Topic {topic} has no partition {number}.", "")]
     replicas, isr = tuple(partition.replica_nodes), tuple(partition.isr_nodes)
-    least = int(configs(client, TOPIC, topic, "min.insync.replicas").get("min.insync.replicas", "1"))
+    key = "min.insync.replicas"
+    least = configs(client, TOPIC, topic, key).get(key)
+    limit = f"{key} is not told to this client" if least is None else f"{key}={least}"
     leader = "no leader"
     if partition.leader_id != NO_LEADER:
         leader = f"broker {partition.leader_id} as its leader"
     facts = [
         Fact(
             f"The partition has {leader} (leader epoch {partition.leader_epoch}), the replicas "
-            f"{list(replicas)}, of which {list(isr)} are in sync, and min.insync.replicas={least}."
+            f"{list(replicas)}, of which {list(isr)} are in sync, and {limit}."
         )
     ]
     away = _away(client, replicas)
@@ -60,7 +62,7 @@ def look(client: Client, name: str) -> list[Fact]:
                 OFFLINE,
             )
         )
-    elif not is_enough(replicas, isr, least):
+    elif least is not None and not is_enough(replicas, isr, int(least)):
         facts.append(
             Fact(
                 f"Too few replicas are in sync, so that writes with acks=all are refused with "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pykafka_broker.coordinator.groups.core.events import Event
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo
+from pykafka_broker.coordinator.groups.counts import Counts
 from pykafka_broker.coordinator.groups.decisions import LEFT, SILENT, TOO_SLOW, awaited, decisions
 from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.machine.step import Step
@@ -17,10 +18,12 @@ class Told(GroupWorld):
     def __init__(self) -> None:
         super().__init__()
         self.told: list[Decision] = []
+        self.counts = Counts()
 
     def step(self, event: Event) -> Step[Groups]:
         step = super().step(event)
         self.told += decisions(self.state, event, step.state, self.config)
+        self.counts.count_rebalance(self.state.groups.get("g"), event, step.state.groups.get("g"))
         return step
 
     def new(self) -> list[tuple[str, str]]:
@@ -62,6 +65,7 @@ def test_a_member_that_falls_silent_times_out_and_the_others_join_again() -> Non
         (f"Generation 2 has 1 member; member {other} assigns the partitions.", ""),
         ("Generation 2 has its assignment.", ""),
     ]
+    assert world.counts.completed_rebalances == 2
 
 
 def test_a_member_that_polls_too_late_is_left_behind_by_the_rebalance() -> None:
@@ -122,6 +126,8 @@ def test_a_member_of_a_consumer_group_joins_and_times_out() -> None:
 
     world.advance(45_000)
 
+    # As in Apache Kafka, an epoch that begins because a member has gone counts as no rebalance.
+    assert world.counts.rebalances["consumer"] == 1
     assert world.new() == [
         (
             "Member a (127.0.0.1) timed out: it had sent no heartbeat for 45 s (session.timeout.ms=45000). "

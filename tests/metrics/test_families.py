@@ -244,6 +244,8 @@ async def test_a_lag_is_what_a_group_has_still_to_read(home: Home) -> None:
     assert value(found, "kafka_server_group_coordinator_metrics_group_count", protocol="classic") == 1
     assert value(found, "kafka_coordinator_group_groupmetadatamanager_numgroupsempty") == 1
     assert value(found, "kafka_consumergroup_members", consumergroup="readers") == 0
+    assert value(found, "kafka_server_group_coordinator_metrics_offset_commit_count") == 1
+    assert value(found, "kafka_server_group_coordinator_metrics_group_completed_rebalance_count") == 0
 
 
 async def test_a_dead_follower_shows_on_the_leader() -> None:

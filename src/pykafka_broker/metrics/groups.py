@@ -14,9 +14,10 @@ from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup
 from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
 from pykafka_broker.coordinator.groups.core.state import Group
+from pykafka_broker.coordinator.groups.counts import Counts
 from pykafka_broker.coordinator.groups.service import GroupShard
 from pykafka_broker.coordinator.transactions.core.state import TransactionState
-from pykafka_broker.metrics.family import Family, Pausing, labelled
+from pykafka_broker.metrics.family import Family, Pausing, Sample, labelled
 from pykafka_broker.metrics.node_parts import BrokerParts, NodeParts, Scrape
 
 #: Offsets and groups that are looked at before the event loop runs other work.
@@ -98,6 +99,29 @@ def _in_states(kind: str, states: tuple[str, ...], counted: Callable[[_Tally], C
         f"{kind.capitalize()} groups in each state.",
         f"kafka.server:type=group-coordinator-metrics,state=*, {kind}-group-count",
         lambda tally: ((labelled(state=state.lower()), counted(tally)[state]) for state in states),
+    )
+
+
+def _counted(name: str, meaning: str, value: Callable[[Counts], int]) -> Family:
+    def read(scrape: Scrape) -> Iterator[Sample]:
+        if scrape.node.broker is not None:
+            yield "", value(scrape.node.broker.coordinators.groups.counts)
+
+    return Family(
+        f"kafka_server_group_coordinator_metrics_{name.replace('-', '_')}",
+        "untyped",
+        "",
+        f"{meaning}, since the start.",
+        f"kafka.server:type=group-coordinator-metrics, {name}",
+        read,
+    )
+
+
+def _rebalances(kind: str) -> Family:
+    return _counted(
+        f"{kind}-group-rebalance-count",
+        f"New epochs of {kind} groups, but for those that begin because a member has gone",
+        lambda counts: counts.rebalances[kind],
     )
 
 
@@ -226,6 +250,17 @@ FAMILIES = (
     ),
     _in_states("consumer", ("Empty", "Assigning", "Reconciling", "Stable"), lambda tally: tally.consumer),
     _in_states("share", ("Empty", "Stable"), lambda tally: tally.share),
+    _counted(
+        "group-completed-rebalance-count",
+        "Generations of classic groups that have got their assignment",
+        lambda counts: counts.completed_rebalances,
+    ),
+    *map(_rebalances, ("consumer", "share", "streams")),
+    _counted(
+        "offset-commit-count",
+        "Offsets that were committed",
+        lambda counts: counts.offset_commits,
+    ),
     Family(
         "pykafka_broker_transactional_ids",
         "gauge",

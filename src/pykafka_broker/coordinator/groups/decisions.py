@@ -61,7 +61,7 @@ def decisions(
     before: Groups, event: Event, after: Groups, config: GroupCoordinatorConfig
 ) -> Iterator[Decision]:
     """What `event` has decided on the members of its group; nothing if it has left them as they were."""
-    group_id = _group_of(event)
+    group_id = group_of(event)
     if group_id is None:
         return
     was, now = before.groups.get(group_id), after.groups.get(group_id)
@@ -76,7 +76,8 @@ def decisions(
         )
 
 
-def _group_of(event: Event) -> str | None:
+def group_of(event: Event) -> str | None:
+    """The group that an event is about; None if it is about none or about several."""
     match event:
         case events.TimerFired(key=(_, str(group_id), *_)):
             return group_id

@@ -24,7 +24,8 @@ from pykafka_broker.coordinator.groups.core.share.events import ShareWork
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.groups.core.transitions import refused_event, transition
-from pykafka_broker.coordinator.groups.decisions import decisions
+from pykafka_broker.coordinator.groups.counts import Counts
+from pykafka_broker.coordinator.groups.decisions import decisions, group_of
 from pykafka_broker.coordinator.groups.regexes import DescribableTopics, resolve
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.groups.writing import write
@@ -74,6 +75,7 @@ class GroupService:
         self.commit_lines = RepeatedLines(offset_logger, scheduler.now_ms, COMMIT_LINES_MS)
         #: May be replaced at any time; applies from the next event on.
         self.config = config
+        self.counts = Counts()
         self.now_ms = scheduler.now_ms
         self.new_uuid = new_uuid
         #: Loads and unloads partitions.
@@ -203,10 +205,14 @@ class GroupService:
         return transition(state, event, self.config)
 
     def _installed(self, before: Groups, event: Event, step: Step[Groups]) -> None:
-        if step.state.groups is not before.groups:
-            for decision in decisions(before, event, step.state, self.config):
-                self._tell(decision)
-                logger.info("Group %s: %s", cut(decision.names[0]), cut(decision.text))
+        self.counts.count_commit(event, step.records)
+        group_id = None if step.state.groups is before.groups else group_of(event)
+        if group_id is None:
+            return
+        self.counts.count_rebalance(before.groups.get(group_id), event, step.state.groups.get(group_id))
+        for decision in decisions(before, event, step.state, self.config):
+            self._tell(decision)
+            logger.info("Group %s: %s", cut(group_id), cut(decision.text))
 
     def _append(self, partition: int, records: tuple[object, ...]) -> int:
         codec = self.config.offsets_topic_compression_codec

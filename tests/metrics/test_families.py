@@ -274,6 +274,7 @@ async def test_a_dead_follower_shows_on_the_leader() -> None:
     assert (dict(labels)["clientId"], lag) == ("ReplicaFetcherThread-0-1", 0)
     assert value(follower, "kafka_server_replicafetchermanager_maxlag", clientId="Replica") == 0
     assert not of(leader, "kafka_server_fetcherlagmetrics_consumerlag")
+    assert value(leader, "kafka_controller_kafkacontroller_newactivecontrollerscount") == 1
     started = "kafka_controller_kafkacontroller_eventqueueoperationsstartedcount"
     assert 0 < (value(leader, started) or 0) < (value(alone, started) or 0)
     assert value(follower, f"{TOPIC}_replicationbytesin_total") == value(leader, f"{TOPIC}_bytesin_total")

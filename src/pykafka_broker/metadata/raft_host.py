@@ -105,6 +105,9 @@ class RaftHost:
         #: The ends of those not committed yet, and when they were appended.
         self._uncommitted: deque[tuple[int, int]] = deque()
         self._leader_watchers: list[Callable[[], None]] = []
+        #: The number of leaders that this node has learnt of, and the epoch and id of the last one.
+        self.new_leaders = 0
+        self._last_leader: tuple[int, int] | None = None
 
     @property
     def state(self) -> RaftState | None:
@@ -386,5 +389,9 @@ class RaftHost:
             self._tell_watchers()
 
     def _tell_watchers(self) -> None:
+        leader = self.epoch, self.leader_id
+        if self.leader_id >= 0 and leader != self._last_leader:
+            self._last_leader = leader
+            self.new_leaders += 1
         for watcher in self._leader_watchers:
             watcher()

@@ -209,6 +209,11 @@ FAMILIES = (
         "The last metadata record that is committed.",
         lambda node: node.metadata.high_watermark - 1,
     ),
+    _controller(
+        "NewActiveControllersCount",
+        "Times that this node has learnt of a new active controller.",
+        lambda node: node.raft.new_leaders,
+    ),
     _role(
         "EventQueueOperationsStartedCount",
         "Events that this controller has decided while it was active.",

@@ -36,7 +36,9 @@ Every broker shows the partitions that it holds and the groups that it coordinat
 brokers are those of the cluster. A lag is shown where the coordinator of the group has a replica of the
 partition; [rules for Prometheus](operations.md#metrics) make all others too.
 
-The controller has no queue of events here, so its events have no time in one.
+The controller has no queue of events here, so its events have no time in one. An idle leader writes no
+records, so the time of the last record tells no lag (`LastAppliedRecordLagMs` in Apache Kafka): compare
+`lastappliedrecordoffset` with `lastcommittedrecordoffset`, and with that of the active controller.
 
 What clients push ([operations.md](operations.md#metrics-of-clients)) follows the metrics below: the name is
 `client_` and that of the client's metric, with `_` in the place of every other character than letters and

@@ -271,6 +271,14 @@ ACCEPTED: tuple[Accepted, ...] = (
         "had the last epoch of an id, Apache Kafka answers UNKNOWN_SERVER_ERROR instead.",
     ),
     Accepted(
+        "a commit that comes too late fences its producer",
+        "end_txn/a_commit_after_an_abort",
+        {"3 EndTxn v*.error_code": '"90 PRODUCER_FENCED"'},
+        "When the coordinator has aborted a transaction because of its time-out and the producer commits it, "
+        "Apache Kafka 4.3 answers INVALID_TXN_STATE, which ends a thread of Kafka Streams. PRODUCER_FENCED, "
+        "as in later releases (KAFKA-20785), lets Streams go on.",
+    ),
+    Accepted(
         "a time is looked for behind what was deleted",
         "list_offsets/a_time_in_a_segment_whose_records_are_all_deleted",
         {

@@ -54,7 +54,8 @@ def test_a_transaction_over_its_time_is_aborted_and_its_producer_fenced(level: i
     assert (marker.commit, marker.partitions, marker.producer_epoch) == (False, frozenset({T0}), 1)
     assert world.metadata().state is TransactionState.COMPLETE_ABORT
     assert world.add(producer, version=level) == ErrorCode.PRODUCER_FENCED
-    assert world.end(producer, version=level).error == ErrorCode.PRODUCER_FENCED or level == V2
+    # Apache Kafka 4.3 has INVALID_TXN_STATE for V2, after which a thread of Kafka Streams does not go on.
+    assert world.end(producer, version=level).error == ErrorCode.PRODUCER_FENCED
 
 
 def test_a_fenced_producer_of_version_2_that_repeats_its_abort_is_told_it_worked() -> None:
@@ -64,7 +65,6 @@ def test_a_fenced_producer_of_version_2_that_repeats_its_abort_is_told_it_worked
     world.advance(10_000)
     world.finish()
 
-    assert world.end(producer, commit=True).error == ErrorCode.INVALID_TXN_STATE
     assert world.end(producer, commit=False).error == ErrorCode.NONE
 
 

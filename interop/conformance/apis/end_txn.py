@@ -65,6 +65,17 @@ def an_abort_again(talk: Talk) -> None:
     described(talk, producer)
 
 
+@conversation(LATEST)
+def a_commit_after_an_abort(talk: Talk) -> None:
+    """As of a producer whose transaction has timed out meanwhile."""
+    topic, producer = talk.topic(), Producer(talk)
+    producer.adds(topic)
+    talk.ask(producer.ending(commit=False))
+    producer.settles()
+    talk.ask(producer.ending(), ANY)
+    described(talk, producer)
+
+
 @conversation
 def a_commit_of_what_never_began(talk: Talk) -> None:
     producer = Producer(talk)

@@ -13,8 +13,12 @@ requests:
     state           abort, same epoch | abort, last epoch | commit, same epoch | commit, last epoch
     Ongoing         PrepareAbort      | fenced            | PrepareCommit      | fenced
     Empty           PrepareAbort      | fenced            | invalid state      | fenced
-    CompleteAbort   PrepareAbort      | answered again    | invalid state      | invalid state
+    CompleteAbort   PrepareAbort      | answered again    | invalid state      | fenced
     CompleteCommit  PrepareAbort      | invalid state     | invalid state      | answered again
+
+A commit in the last epoch of an abort is late: the coordinator has aborted the transaction by itself, because
+it took longer than its time-out. Apache Kafka 4.3 answers INVALID_TXN_STATE, which ends a Kafka Streams
+thread; later releases fence the producer, after which Streams goes on (KAFKA-20785).
 
 Older clients keep their epoch. If one repeats EndTxn with the same result, that is a retry; EndTxn with the
 other result, or without a transaction, is an error.
@@ -102,7 +106,7 @@ def _end_with_bump(
         return ErrorCode.PRODUCER_FENCED
     if is_complete and is_retry:
         if metadata.state is not _COMPLETE[event.commit]:
-            return ErrorCode.INVALID_TXN_STATE
+            return ErrorCode.PRODUCER_FENCED if event.commit else ErrorCode.INVALID_TXN_STATE
         again = ProducerIdResult(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
         return confirmed(state, metadata, config, event.token, again)
     is_ongoing = metadata.state is TransactionState.ONGOING

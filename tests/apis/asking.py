@@ -108,11 +108,17 @@ async def end_transaction(home: Home, topic: str, producer_id: int, *, commit: b
         await end_offset
 
 
-def begin_epoch(home: Home, topic: str, leader_epoch: int, partitions: Iterable[int]) -> None:
-    """Let the broker lead these partitions in a new epoch, which has to be written down before a record."""
+def begin_epoch(
+    home: Home, topic: str, leader_epoch: int, partitions: Iterable[int], leader: int = 1
+) -> None:
+    """Let a broker lead these partitions in a new epoch, which has to be written down before a record."""
     image = home.broker.node.image
     changed = {
-        index: each._replace(leader_epoch=leader_epoch, partition_epoch=each.partition_epoch + leader_epoch)
+        index: each._replace(
+            leader=leader,
+            leader_epoch=leader_epoch,
+            partition_epoch=each.partition_epoch + leader_epoch,
+        )
         if index in partitions
         else each
         for index, each in image.topics[topic].partitions.items()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.produce import produce
+from pykafka_broker.cluster.image import NO_LEADER
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.produce import (
     PartitionProduceData,
@@ -669,6 +670,33 @@ async def test_a_topic_that_is_created_again_while_the_coordinator_is_asked_gets
         [refused] = partitions_of(await waiting)
     assert ErrorCode(refused.error_code) == error
     assert await user.values("t") == []
+
+
+async def test_a_partition_that_is_led_once_the_coordinator_has_answered_asks_the_producer_to_come_again(
+    home: Home, user: User
+) -> None:
+    """The coordinator was not asked about it: without a guard the batch is refused, and for good."""
+    await user.create_topic("t", partitions=2)
+    ports = home.broker.node._shared.ports.broker
+    coordinator: Any = Coordinator()
+    ports.give(ports()._replace(participation=coordinator))
+    records = batch(b"v", transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
+    request = producing_to("t", records, transactional_id="payments")
+    [topic] = request.topic_data
+    topic.partition_data.append(PartitionProduceData(index=1, records=records))
+    begin_epoch(home, "t", 1, [1], leader=NO_LEADER)
+    async with await User.connect(home.broker.bootstrap_servers) as producer:
+        waiting = asyncio.ensure_future(producer.send(request, 12))
+        await coordinator.asked.wait()
+
+        begin_epoch(home, "t", 2, [1])
+        coordinator.goes.set()
+
+        answers = partitions_of(await waiting)
+    assert [ErrorCode(answer.error_code) for answer in answers] == [
+        ErrorCode.NONE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ]
 
 
 async def test_where_verification_is_switched_off_old_clients_are_believed(home: Home) -> None:

@@ -77,8 +77,12 @@ def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: Reque
     guards: dict[TopicPartition, int] = {}
     refusals: dict[TopicPartition, Refusal] = {}
     for place, header in headers.items():
+        if not verifies:
+            continue
         partition = ctx.node.partitions.led(*place)
-        if partition is None or not verifies:
+        if partition is None:
+            # Decided now: once the coordinator has answered, this node may lead it, and there is no guard.
+            refusals[place] = Refusal(ctx.node.partitions.why_not_led(*place))
             continue
         try:
             guard = partition.log.writer.start_verification(

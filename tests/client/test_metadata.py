@@ -6,7 +6,14 @@ import pytest
 
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.conversation import Ask, Conversation, Reply, Result, Step, Wait, drive
-from pykafka_broker.client.core.metadata import Brokers, fetch_metadata, find_broker, find_topic, leaders_of
+from pykafka_broker.client.core.metadata import (
+    NO_LEADER,
+    Brokers,
+    fetch_metadata,
+    find_broker,
+    find_topic,
+    leaders_of,
+)
 from pykafka_broker.client.core.retries import first_attempt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.metadata import (
@@ -79,6 +86,18 @@ def test_a_topic_is_found_when_all_its_partitions_have_leaders() -> None:
     assert cluster.run(find_topic(Brokers(), "orders", first_attempt(0, 1_000))) == led
     assert cluster.steps == [asking("orders"), Wait(100), asking("orders")]
     assert leaders_of(led) == {0: 1, 1: 2}
+
+
+def test_a_partition_without_a_leader_keeps_nobody_who_asks_for_others() -> None:
+    half = topic(0, (0, 1, 0), (1, NO_LEADER, E.LEADER_NOT_AVAILABLE))
+    for led in ((), (0,)):
+        cluster = Cluster(answered(half))
+        assert cluster.run(find_topic(Brokers(), "orders", first_attempt(0, 1_000), led=led)) == half
+        assert cluster.steps == [asking("orders")]
+    cluster = Cluster(*[answered(half)] * 3)
+    with pytest.raises(KafkaError) as error:
+        cluster.run(find_topic(Brokers(), "orders", first_attempt(0, 300), led=(1,)))
+    assert error.value.code is E.LEADER_NOT_AVAILABLE
 
 
 def test_a_topic_that_does_not_exist_is_an_error_at_once() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.client.core.metadata import NO_LEADER
 from pykafka_broker.doctor.findings import Level, ok
 from pykafka_broker.doctor.topics import (
-    NO_LEADER,
     Offsets,
     OpenTransaction,
     Partition,

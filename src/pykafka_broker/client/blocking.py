@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -506,14 +506,17 @@ class Client:
         """The id of the cluster; empty if unknown."""
         return self.metadata([]).cluster_id or ""
 
-    def topic(self, name: str, *, auto_create: bool = False) -> MetadataResponseTopic:
-        """One topic's metadata, once all its partitions have a leader.
+    def topic(
+        self, name: str, *, led: Collection[int] | None = None, auto_create: bool = False
+    ) -> MetadataResponseTopic:
+        """One topic's metadata, once those of its partitions that are in `led` have a leader; None: all of
+        them.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, there is no such topic; or the error of the last answer.
         """
         attempt = first_attempt(now_ms(), self._timeout_ms)
-        return self.run(find_topic(self.brokers, name, attempt, auto_create=auto_create))
+        return self.run(find_topic(self.brokers, name, attempt, led=led, auto_create=auto_create))
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Partition -> the broker that leads it."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.core.metadata import NO_LEADER
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.cluster.min_isr import effective_min_isr
 from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
@@ -19,7 +20,6 @@ from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted, listed
 
-NO_LEADER = -1
 READ_COMMITTED = 1
 #: The most partitions whose offsets are asked for; all of a large cluster would take too long.
 MOST_PARTITIONS = 2000

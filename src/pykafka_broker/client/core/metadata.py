@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.conversation import Ask, Conversation
@@ -14,6 +14,9 @@ from pykafka_broker.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+
+#: What Metadata has in the place of a leader.
+NO_LEADER = -1
 
 
 class Brokers:
@@ -58,16 +61,21 @@ def find_broker(brokers: Brokers, node_id: int) -> Conversation[Address]:
 
 
 def find_topic(
-    brokers: Brokers, name: str, attempt: Attempt, *, auto_create: bool = False
+    brokers: Brokers,
+    name: str,
+    attempt: Attempt,
+    *,
+    led: Collection[int] | None = None,
+    auto_create: bool = False,
 ) -> Conversation[MetadataResponseTopic]:
-    """A topic's metadata, once all its partitions have a leader.
+    """A topic's metadata, once those of its partitions that are in `led` have a leader; None: all of them.
 
     Raises:
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION, there is no such topic; or the error of the last answer.
     """
     while True:
         [topic] = (yield from fetch_metadata(brokers, [name], auto_create=auto_create)).topics
-        code = error_of(topic)
+        code = error_of(topic, led)
         if not code:
             return topic
         is_being_created = auto_create and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -76,13 +84,14 @@ def find_topic(
         attempt = yield from next_attempt(attempt)
 
 
-def error_of(topic: MetadataResponseTopic) -> int:
-    """A topic's error, else the first error of a partition, else 0."""
-    return topic.error_code or next((p.error_code for p in topic.partitions if p.error_code), 0)
+def error_of(topic: MetadataResponseTopic, led: Collection[int] | None = None) -> int:
+    """A topic's error, else the first error of a partition in `led` (None: of any), else 0."""
+    errors = (p.error_code for p in topic.partitions if led is None or p.partition_index in led)
+    return topic.error_code or next(filter(None, errors), 0)
 
 
 def leaders_of(topic: MetadataResponseTopic) -> dict[int, int]:
-    """Partition -> the broker that leads it, in the order of the partitions."""
+    """Partition -> the broker that leads it, `NO_LEADER` if none does, in the order of the partitions."""
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return {partition.partition_index: partition.leader_id for partition in partitions}
 

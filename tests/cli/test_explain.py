@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from pykafka_broker.cli.explain.explanation import Fact
+from pykafka_broker.cli.explain.partition import FAILED_DISK, LOST
+from pykafka_broker.cli.explain.partition import look as look_at_partition
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.metadata import NO_LEADER
+from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterResponse
+from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
+from pykafka_broker.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -19,6 +31,7 @@ from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGr
 from pykafka_broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import Run, RunningBroker, run_command
+from tests.support.offline_partition import TOPIC, HalfOffline, half_offline
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +60,28 @@ def ask(measured: str) -> Callable[..., str]:
         return result.out
 
     return ask
+
+
+NOTHING_SET = DescribeConfigsResult(error_code=0, resource_type=2, resource_name="orders", configs=[])
+
+
+class Answering:
+    """A cluster of one broker, which has one answer to each kind of request."""
+
+    def __init__(self, *answers: object) -> None:
+        self._answers = {type(answer).__name__.removesuffix("Response"): answer for answer in answers}
+        self.asked: list[object] = []
+        self.versions = dict.fromkeys(range(100), (0, 100))
+
+    def connection(self, node_id: int | None = None) -> Answering:
+        return self
+
+    def send(self, request: object, node_id: int | None = None) -> Any:
+        self.asked.append(request)
+        return self._answers[type(request).__name__.removesuffix("Request")]
+
+    def metadata(self, topics: object) -> Any:
+        return self._answers["Metadata"]
 
 
 def join_and_leave(client: Client, group: str) -> None:
@@ -110,6 +145,59 @@ def test_a_partition_has_its_leader_and_its_replicas_in_sync(ask: Callable[..., 
         "partition clicks-0, now:\n  The partition has broker 1 as its leader (leader epoch 0), the replicas "
         "[1], of which [1] are in sync, and min.insync.replicas=1.\nHistory of broker 1: nothing.\n"
     )
+
+
+@pytest.fixture(scope="module")
+def half() -> Iterator[HalfOffline]:
+    with half_offline() as found:
+        yield found
+
+
+def test_a_partition_that_is_offline_says_that_its_disk_has_failed(half: HalfOffline) -> None:
+    with Client(half.address) as client:
+        _, offline = look_at_partition(client, f"{TOPIC}-{half.offline}")
+        [led] = look_at_partition(client, f"{TOPIC}-{half.led}")
+
+    assert offline == Fact(
+        "The partition is offline: it can be neither written nor read, because none of [1], which may lead "
+        "it, is available. The log directory of its replica on broker 1 is out of service.",
+        f"{FAILED_DISK} {LOST}",
+    )
+    assert led.text.startswith("The partition has broker 1 as its leader ")
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({}, "no replica may lead it"),
+        ({"eligible_leader_replicas": [3, 2]}, "none of [2, 3], which may lead it, is available"),
+        ({"last_known_elr": [2]}, "no replica may lead it; the last that might were [2]"),
+    ],
+)
+def test_without_a_replica_in_sync_those_are_told_that_may_lead_all_the_same(
+    told: dict[str, list[int]], why: str
+) -> None:
+    described = DescribeTopicPartitionsResponsePartition(
+        error_code=5,
+        partition_index=0,
+        leader_id=NO_LEADER,
+        replica_nodes=[1, 2, 3],
+        isr_nodes=[],
+        offline_replicas=[1, 2, 3],
+        **told,
+    )
+    client = Answering(
+        DescribeTopicPartitionsResponse(
+            topics=[
+                DescribeTopicPartitionsResponseTopic(
+                    error_code=0, name="orders", topic_id=bytes(16), partitions=[described]
+                )
+            ]
+        ),
+        DescribeConfigsResponse(results=[NOTHING_SET]),
+        DescribeClusterResponse(error_code=0, cluster_id="", brokers=[]),
+    )
+    assert why in look_at_partition(client, "orders-0")[1].text
 
 
 def test_a_throttled_client_is_told_its_quota(ask: Callable[..., str]) -> None:

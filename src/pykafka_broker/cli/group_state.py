@@ -13,7 +13,7 @@ from typing import Any
 from pykafka_broker.cli.cells import Cell, Styled
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
-from pykafka_broker.client.offsets import LATEST, committed_offsets, list_offsets
+from pykafka_broker.client.offsets import LATEST, committed_offsets, told_offsets
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
@@ -45,7 +45,9 @@ class Coordinator(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A group's position in a partition; None: nothing is committed, the topic is gone, there is no owner."""
+    """A group's position in a partition; None: nothing is committed, no leader tells the end, there is no
+    owner.
+    """
 
     topic: str
     partition: int
@@ -81,7 +83,15 @@ def partitions_text(partitions: Iterable[TopicPartition], between: str = " ") ->
 
 
 def list_groups(client: Client) -> dict[str, Any]:
-    """The groups that all coordinators list, by group id."""
+    """The groups that all coordinators list, by group id.
+
+    Raises:
+        KafkaError, OSError: a broker has not listed its groups within the time-out.
+    """
+    return client.retrying(lambda: _list_groups(client))
+
+
+def _list_groups(client: Client) -> dict[str, Any]:
     from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 
     found = {}
@@ -205,7 +215,7 @@ def positions(client: Client, group: Group) -> tuple[Position, ...]:
     committed = client.at_coordinator(name, lambda node_id: committed_offsets(client, node_id, name))
     owners = {(topic, number): member for member in group.members for topic, number in member.assignment}
     partitions = sorted({*committed, *owners})
-    ends = list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)
+    ends = told_offsets(client, dict.fromkeys(partitions, LATEST))
     found = []
     for partition in partitions:
         owner = owners.get(partition)

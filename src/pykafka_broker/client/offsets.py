@@ -13,6 +13,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import partition_error, topic_error
 from pykafka_broker.client.core.offset import CommittedOffset
+from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
@@ -31,6 +32,14 @@ HAS_MEMBERS = frozenset(
     }
 )
 
+#: The errors of partitions without a leader, and those that pass when another broker leads them.
+_LEADERLESS = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
+_PASSING = RETRIABLE | {
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.LISTENER_NOT_FOUND,
+}
+
 
 # -- of partitions
 # ----------------
@@ -39,25 +48,51 @@ HAS_MEMBERS = frozenset(
 def list_offsets(
     client: Client, times: Mapping[PartitionKey, int], *, missing_ok: bool = False, isolation_level: int = 0
 ) -> dict[PartitionKey, int]:
-    """The first offset at or after each time, -1 if there is none.
+    """The first offset at or after each time, -1 if there is none: of all partitions, or an error.
 
     Raises:
-        KafkaError: a partition does not exist (unless `missing_ok`), or cannot be read now.
+        KafkaError, OSError: a partition does not exist (unless `missing_ok`), or cannot be read now.
     """
 
     def once() -> dict[PartitionKey, int]:
         found, failed = _list_offsets(client, times, isolation_level)
         for error in failed:
-            if not (missing_ok and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            if not (missing_ok and _code(error) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 raise error
         return found
 
     return client.retrying(once)
 
 
+def told_offsets(
+    client: Client, times: Mapping[PartitionKey, int], *, isolation_level: int = 0
+) -> dict[PartitionKey, int]:
+    """As `list_offsets`, but without the partitions whose leaders tell none: at once where there is no such
+    partition or no leader (as kafka-consumer-groups.sh, which shows "-" for them), after the time-out where
+    the leader does not answer, or another one is not known yet.
+
+    Raises:
+        KafkaError, OSError: no broker answers, or the client may not ask.
+    """
+    for is_last in client.attempts():
+        found, failed = client.retrying(lambda: _list_offsets(client, times, isolation_level))
+        for error in failed:
+            if _code(error) not in _LEADERLESS | _PASSING:
+                raise error
+        if is_last or _LEADERLESS.issuperset(map(_code, failed)):
+            return found
+    raise AssertionError("attempts end with a last one")
+
+
+def _code(error: KafkaError | OSError) -> ErrorCode:
+    """The code of an error; that of a broker that does not answer is BROKER_NOT_AVAILABLE."""
+    return error.code if isinstance(error, KafkaError) else ErrorCode.BROKER_NOT_AVAILABLE
+
+
 def _list_offsets(
     client: Client, times: Mapping[PartitionKey, int], isolation_level: int
-) -> tuple[dict[PartitionKey, int], list[KafkaError]]:
+) -> tuple[dict[PartitionKey, int], list[KafkaError | OSError]]:
+    """The offsets that leaders tell, and the errors of the other partitions."""
     from pykafka_broker.protocol.messages.list_offsets import (
         ListOffsetsPartition,
         ListOffsetsRequest,
@@ -65,7 +100,7 @@ def _list_offsets(
     )
 
     found: dict[PartitionKey, int] = {}
-    failed: list[KafkaError] = []
+    failed: list[KafkaError | OSError] = []
     by_leader: dict[int, dict[str, list[Any]]] = {}
     for described in client.metadata(sorted({topic for topic, _ in times})).topics:
         topic = described.name or ""
@@ -87,7 +122,12 @@ def _list_offsets(
             isolation_level=isolation_level,
             topics=[ListOffsetsTopic(name=name, partitions=entries) for name, entries in topics.items()],
         )
-        for topic_answer in client.send(request, leader).topics:
+        try:
+            answers = client.send(request, leader).topics
+        except (KafkaError, OSError) as error:
+            failed.append(error)
+            continue
+        for topic_answer in answers:
             for answer in topic_answer.partitions:
                 key = (topic_answer.name, answer.partition_index)
                 if answer.error_code:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.metadata import NO_LEADER
-from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
+from pykafka_broker.client.offsets import EARLIEST, LATEST, told_offsets
 from pykafka_broker.cluster.min_isr import effective_min_isr
 from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
 from pykafka_broker.protocol.errors import KafkaError
@@ -118,20 +118,19 @@ def creates_topics(client: Client) -> bool:
 
 
 def offsets(client: Client, topics: Collection[Topic]) -> dict[PartitionKey, Offsets]:
-    """The start and end offsets of the partitions of these topics that have a leader."""
+    """The start and end offsets of the partitions of these topics whose leader tells them."""
     partitions = [
         (topic.name, partition.partition)
         for topic in topics
         for partition in topic.partitions
         if partition.leader_id != NO_LEADER
     ][:MOST_PARTITIONS]
-    first = list_offsets(client, dict.fromkeys(partitions, EARLIEST), missing_ok=True)
-    end = list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)
-    stable = list_offsets(
-        client, dict.fromkeys(partitions, LATEST), missing_ok=True, isolation_level=READ_COMMITTED
-    )
+    first = told_offsets(client, dict.fromkeys(partitions, EARLIEST))
+    # A leader that tells nothing is not waited for again.
+    end = told_offsets(client, dict.fromkeys(first, LATEST))
+    stable = told_offsets(client, dict.fromkeys(end, LATEST), isolation_level=READ_COMMITTED)
     return {
-        p: Offsets(first[p], end[p], stable[p]) for p in partitions if p in first and p in end and p in stable
+        partition: Offsets(first[partition], end[partition], offset) for partition, offset in stable.items()
     }
 
 

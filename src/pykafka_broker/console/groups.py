@@ -11,7 +11,7 @@ from pykafka_broker.cli.cells import Column, Styled, Table
 from pykafka_broker.cli.explain.gathering import explained
 from pykafka_broker.cli.explain.group import state_fact
 from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets
-from pykafka_broker.cli.group_state import SHARE, describe_group, list_groups, positions, state_cell
+from pykafka_broker.cli.group_state import describe_group, list_groups, positions, state_cell
 from pykafka_broker.cli.groups import check_inactive, member_table, offset_table, state_table
 from pykafka_broker.cli.options import INT32_MAX
 from pykafka_broker.cli.reset_offsets import ABSOLUTE_TARGETS, TARGETS
@@ -115,9 +115,15 @@ def committed(client: Client, name: str) -> dict[PartitionKey, CommittedOffset]:
 
 
 def _is_share(client: Client, name: str) -> bool:
-    """Whether a coordinator lists a group as a share group."""
-    listed = list_groups(client).get(name)
-    return listed is not None and listed.group_type.lower() == SHARE
+    """Whether a group's coordinator knows it as a share group."""
+    try:
+        describe_share_group(client, name)
+    except KafkaError as error:
+        # Brokers that know no share groups refuse the version.
+        if error.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+            return False
+        raise
+    return True
 
 
 def _of_group(client: Client, name: str) -> tuple[str, Listing, Listing, Listing]:

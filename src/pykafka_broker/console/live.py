@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import islice
 
 from pykafka_broker.cli.group_state import SHARE, list_groups
-from pykafka_broker.client.offsets import LATEST, list_offsets
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offsets import LATEST, told_offsets
 from pykafka_broker.console.groups import committed
 from pykafka_broker.console.page import Chart, Part, Text
 from pykafka_broker.console.visit import Visit
 from pykafka_broker.machine.clock import SystemClock
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: The most partitions and groups whose offsets are asked for each time.
@@ -23,7 +26,10 @@ def charts() -> list[Part]:
     return [
         Chart(THROUGHPUT, "Records that come in a second"),
         Chart(LAG, "Lag of all groups, in records"),
-        Text(f"Of {PARTITIONS:,} partitions and {GROUPS} groups at most, the first by their names."),
+        Text(
+            f"Of {PARTITIONS:,} partitions and {GROUPS} groups at most, the first by their names, without "
+            "partitions that have no leader."
+        ),
     ]
 
 
@@ -41,19 +47,15 @@ def follow(visit: Visit) -> Callable[[], object]:
             PARTITIONS,
         )
     )
-    groups = [
-        name for name, group in sorted(list_groups(client).items()) if group.group_type.lower() != SHARE
-    ]
     last: list[tuple[int, dict[PartitionKey, int]]] = []
 
     def numbers() -> object:
-        ends = list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)
+        ends = told_offsets(client, dict.fromkeys(partitions, LATEST))
         now_ms = clock.monotonic_ms()
-        commits = [committed(client, name) for name in groups[:GROUPS]]
-        lag = sum(
-            max(0, ends[key] - one.offset) for each in commits for key, one in each.items() if key in ends
-        )
-        news: dict[str, float] = {LAG: lag}
+        news: dict[str, float] = {}
+        # A coordinator that does not answer takes the lag away, and not the throughput.
+        with suppress(KafkaError, OSError):
+            news[LAG] = _lag(client, ends)
         if last:
             before_ms, before = last.pop()
             new = sum(max(0, end - before[key]) for key, end in ends.items() if key in before)
@@ -62,3 +64,10 @@ def follow(visit: Visit) -> Callable[[], object]:
         return news
 
     return numbers
+
+
+def _lag(client: Client, ends: Mapping[PartitionKey, int]) -> int:
+    """The lag of the first groups in the partitions that end there."""
+    groups = sorted(name for name, group in list_groups(client).items() if group.group_type.lower() != SHARE)
+    commits = [committed(client, name) for name in groups[:GROUPS]]
+    return sum(max(0, ends[key] - one.offset) for each in commits for key, one in each.items() if key in ends)

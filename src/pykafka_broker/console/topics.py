@@ -28,7 +28,7 @@ from pykafka_broker.cli.topics import (
     described_topic,
     topic_table,
 )
-from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
+from pykafka_broker.client.offsets import EARLIEST, LATEST, told_offsets
 from pykafka_broker.client.reassignments import reassignments_as_told
 from pykafka_broker.console import disks
 from pykafka_broker.console.explain import explain_url
@@ -153,7 +153,7 @@ def _explanation(topic: str, partition: int) -> Link:
 def _offsets(visit: Visit, partitions: Sequence[PartitionKey], time: int) -> dict[PartitionKey, int]:
     """The offsets at a time; none, if a leader does not answer or the user may not read the topic."""
     try:
-        return list_offsets(visit.client, dict.fromkeys(partitions, time), missing_ok=True)
+        return told_offsets(visit.client, dict.fromkeys(partitions, time))
     except (KafkaError, OSError):
         return {}
 

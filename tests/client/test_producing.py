@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.client.core.conversation import Ask, Conversation, Reply, Result, Step, Wait, drive
-from pykafka_broker.client.core.metadata import Brokers
+from pykafka_broker.client.core.metadata import NO_LEADER, Brokers
 from pykafka_broker.client.core.offset import CommittedOffset
 from pykafka_broker.client.core.producer_state import ProducerFenced, ProducerState, TransactionLost
 from pykafka_broker.client.core.producing import commit_offsets, end_transaction, initialise, produce, recover
@@ -113,11 +113,18 @@ def began(producer_id: int = 7, epoch: int = 0, error_code: int = 0) -> InitProd
     return InitProducerIdResponse(error_code=error_code, producer_id=producer_id, producer_epoch=epoch)
 
 
-def metadata(leader: int = 1, topic_id: bytes = TOPIC_ID) -> MetadataResponse:
-    partition = MetadataResponsePartition(
-        error_code=0, partition_index=0, leader_id=leader, replica_nodes=[leader], isr_nodes=[leader]
-    )
-    topic = MetadataResponseTopic(error_code=0, name="orders", topic_id=topic_id, partitions=[partition])
+def metadata(leader: int = 1, *others: int, topic_id: bytes = TOPIC_ID) -> MetadataResponse:
+    partitions = [
+        MetadataResponsePartition(
+            error_code=E.LEADER_NOT_AVAILABLE if leader == NO_LEADER else E.NONE,
+            partition_index=number,
+            leader_id=leader,
+            replica_nodes=[1],
+            isr_nodes=[1],
+        )
+        for number, leader in enumerate((leader, *others))
+    ]
+    topic = MetadataResponseTopic(error_code=0, name="orders", topic_id=topic_id, partitions=partitions)
     return MetadataResponse(brokers=[], topics=[topic])
 
 
@@ -295,6 +302,19 @@ def test_a_leader_that_moved_is_looked_up_again() -> None:
         1,
         2,
     ]
+
+
+def test_another_partition_without_a_leader_is_waited_for_only_when_it_is_written_to() -> None:
+    producer = Fixture()
+    _, first = script(producer.produce, metadata(4, NO_LEADER), stored())
+    assert asked(first) == ["MetadataRequest", "ProduceRequest"]
+
+    def other(attempt: Attempt) -> Conversation[int]:
+        return produce(Brokers(), producer.state, ("orders", 1), BATCH, attempt)
+
+    _, second = script(other, metadata(4, NO_LEADER), metadata(4, 5), stored())
+    assert asked(second) == ["MetadataRequest", "wait 100", "MetadataRequest", "ProduceRequest"]
+    assert [step.node_id for step in second if isinstance(step, Ask)][-1] == 5
 
 
 def test_a_partition_that_brokers_do_not_know_yet_is_looked_up_again() -> None:

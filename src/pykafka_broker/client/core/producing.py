@@ -22,7 +22,7 @@ from typing import Any
 from pykafka_broker.client.core.connection import API_VERSIONS_VERSION, SOFTWARE_NAME, check
 from pykafka_broker.client.core.conversation import Ask, Conversation
 from pykafka_broker.client.core.coordinators import TRANSACTION, find_coordinator
-from pykafka_broker.client.core.metadata import Brokers, find_topic, leaders_of
+from pykafka_broker.client.core.metadata import NO_LEADER, Brokers, find_topic, leaders_of
 from pykafka_broker.client.core.offset import CommittedOffset
 from pykafka_broker.client.core.patience import patiently
 from pykafka_broker.client.core.producer_state import (
@@ -212,8 +212,8 @@ def _leader(
     brokers: Brokers, state: ProducerState, partition: PartitionKey, attempt: Attempt
 ) -> Conversation[int]:
     name, index = partition
-    if name not in state.leaders:
-        topic = yield from find_topic(brokers, name, attempt)
+    if name not in state.leaders or state.leaders[name].get(index) == NO_LEADER:
+        topic = yield from find_topic(brokers, name, attempt, led=(index,))
         if state.topic_ids.setdefault(name, topic.topic_id) != topic.topic_id:
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_ID,

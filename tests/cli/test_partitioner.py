@@ -27,7 +27,7 @@ def test_the_sign_of_a_hash_does_not_count() -> None:
 
 
 def test_records_without_a_key_stay_together_until_the_next_batch() -> None:
-    partitioner = Partitioner([0, 1, 2])
+    partitioner = Partitioner([0, 1, 2], [0, 1, 2])
     first = [partitioner.choose(None) for _ in range(20)]
     assert len(set(first)) == 1
     seen = set()
@@ -35,3 +35,9 @@ def test_records_without_a_key_stay_together_until_the_next_batch() -> None:
         partitioner.next_batch()
         seen.add(partitioner.choose(None))
     assert seen == {0, 1, 2}
+
+
+def test_records_without_a_key_go_where_there_is_a_leader_and_keys_keep_their_partitions() -> None:
+    partitioner = Partitioner([0, 1, 2], [2])
+    assert {partitioner.choose(None), partitioner.choose(b"foobar")} == {2, partition_for(b"foobar", 3)}
+    assert Partitioner([0], []).choose(None) == 0

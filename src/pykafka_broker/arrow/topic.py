@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pykafka_broker.arrow.core.fetched import TopicName, fetch_request, take_answer
 from pykafka_broker.arrow.core.limits import Limits
@@ -45,7 +45,7 @@ class TopicReader:
     """The partitions of one topic, through one client."""
 
     def __init__(self, client: Client, topic: str, isolation_level: int, limits: Limits) -> None:
-        """Ask for the leaders of the partitions.
+        """Ask for the partitions.
 
         Raises:
             KafkaError: there is no such topic.
@@ -56,7 +56,7 @@ class TopicReader:
         self._limits = limits
         self._topic = TopicName(topic, b"")
         self._leaders: Mapping[int, int] = {}
-        self._find_leaders()
+        self._find_leaders(())
         #: The connections of the brokers that owe an answer.
         self._asked: dict[int, BlockingConnection] = {}
         #: The offsets still to be read by partition; the partitions that were answered last come last.
@@ -71,9 +71,10 @@ class TopicReader:
         """All partitions of the topic."""
         return list(self._leaders)
 
-    def _find_leaders(self) -> None:
+    def _find_leaders(self, needed: Collection[int]) -> None:
+        """Look up the leaders, once these partitions have one."""
         name, topic_id = self._topic
-        found = self._client.topic(name)
+        found = self._client.topic(name, led=needed)
         if topic_id not in (b"", found.topic_id):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"Topic '{name}' was deleted and created again.")
         self._topic = TopicName(name, found.topic_id)
@@ -92,7 +93,7 @@ class TopicReader:
         return self._client.retrying(lambda: self._look_up(times), PASSING)
 
     def _look_up(self, times: Mapping[int, int]) -> dict[int, int]:
-        self._find_leaders()
+        self._find_leaders(times)
         found: dict[int, int] = {}
         for leader in sorted({self._leaders[partition] for partition in times}):
             asked = [
@@ -244,7 +245,7 @@ class TopicReader:
         self._asked.clear()
         time.sleep(RETRY_PAUSE_MS / 1000)
         try:
-            self._find_leaders()
+            self._find_leaders(self._ranges)
         except ConnectionError:
             # The next call tries again.
             return

@@ -30,15 +30,18 @@ def partition_for(key: bytes, partitions: int) -> int:
 
 
 class Partitioner:
-    """Keyed records by hash; the others stick to one partition until the next batch."""
+    """Keyed records by hash; the others stick to one partition until the next batch, one that has a leader if
+    there is any.
+    """
 
-    def __init__(self, partitions: list[int]) -> None:
+    def __init__(self, partitions: list[int], led: list[int]) -> None:
         self._partitions = partitions
-        self._sticky = random.choice(partitions)
+        self._available = led or partitions
+        self._sticky = random.choice(self._available)
 
     def next_batch(self) -> None:
         """Choose a new partition for records without a key."""
-        self._sticky = random.choice(self._partitions)
+        self._sticky = random.choice(self._available)
 
     def choose(self, key: bytes | None) -> int:
         if key is None:

@@ -30,7 +30,7 @@ from pykafka_broker.cli.partitioner import Partitioner
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import BlockingConnection, Client
 from pykafka_broker.client.core.connection import check
-from pykafka_broker.client.core.metadata import partition_error
+from pykafka_broker.client.core.metadata import NO_LEADER, leaders_of, partition_error
 from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -95,12 +95,14 @@ class Writer:
         self._learn_leaders()
         if partition is not None and partition not in self.leaders:
             raise partition_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, partition)
-        self.partitioner = Partitioner(list(self.leaders))
+        led = [number for number, leader in self.leaders.items() if leader != NO_LEADER]
+        self.partitioner = Partitioner(list(self.leaders), led)
 
-    def _learn_leaders(self) -> None:
-        found = known_topic(self.client, self.topic, auto_create=True)
+    def _learn_leaders(self, *needed: int) -> None:
+        """Look up the leaders, once these partitions have one."""
+        found = known_topic(self.client, self.topic, led=needed, auto_create=True)
         self.topic_id: bytes = found.topic_id
-        self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
+        self.leaders = leaders_of(found)
 
     def write(self, records: Iterable[NewRecord]) -> list[Written]:
         """Write records as one batch per partition.
@@ -154,7 +156,7 @@ class Writer:
                 check(answer.error_code, answer.error_message or details)
                 base_offset: int = answer.base_offset
                 return base_offset
-            self._learn_leaders()
+            self._learn_leaders(partition)
         raise AssertionError("attempts end with a last one")
 
     def _producer(self) -> Producer:
@@ -168,12 +170,14 @@ class Writer:
 
     def _leader(self, partition: int) -> BlockingConnection:
         """A connection to the leader of a partition, on which no earlier request is unanswered."""
+        if self.leaders[partition] == NO_LEADER:
+            self._learn_leaders(partition)
 
         def once() -> BlockingConnection:
             try:
                 return self.client.connection(self.leaders[partition])
             except OSError:
-                self._learn_leaders()
+                self._learn_leaders(partition)
                 raise
 
         return self.client.retrying(once)

@@ -5,7 +5,7 @@ Used only after a mistake, so that its imports and requests do not slow other ru
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.client.blocking import Client
@@ -16,28 +16,33 @@ if TYPE_CHECKING:
     from pykafka_broker.protocol.messages.metadata import MetadataResponseTopic
 
 
-def known_topic(client: Client, name: str, *, auto_create: bool = False) -> MetadataResponseTopic:
-    """A topic's metadata, once all its partitions have a leader.
+def known_topic(
+    client: Client, name: str, *, led: Collection[int] | None = (), auto_create: bool = False
+) -> MetadataResponseTopic:
+    """A topic's metadata, once those of its partitions that are in `led` have a leader; None: all of them.
 
     Raises:
-        KafkaError: there is no such topic; the message may suggest another one.
+        KafkaError: there is no such topic, and the message may suggest another one; or a partition still has
+            no leader after the time-out.
     """
     try:
-        return client.topic(name, auto_create=auto_create)
+        return client.topic(name, led=led, auto_create=auto_create)
     except KafkaError as error:
         if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise unknown_topic(client, name) from None
         raise
 
 
-def same_topic(client: Client, name: str, topic_id: bytes) -> MetadataResponseTopic:
-    """A topic's metadata, if it is still the one with this id, which a command is reading.
+def same_topic(
+    client: Client, name: str, topic_id: bytes, *, led: Collection[int] | None
+) -> MetadataResponseTopic:
+    """As `known_topic`, if the topic is still the one with this id, which a command is reading.
 
     Raises:
-        KafkaError: the topic was deleted, or deleted and created again.
+        KafkaError: the topic was deleted, or deleted and created again; or as `known_topic`.
     """
     try:
-        found = client.topic(name)
+        found = client.topic(name, led=led)
     except KafkaError as error:
         if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise KafkaError(

@@ -68,13 +68,13 @@ class Reader:
         self._interrupts = interrupts or Interrupts()
         #: Goes on from one attempt to the next while a leader does not answer.
         self._attempts: Iterator[bool] | None = None
-        found = known_topic(client, topic)
+        found = known_topic(client, topic, led=positions)
         self.topic_id: bytes = found.topic_id
         self.leaders = leaders_of(found)
 
     def _learn_leaders(self) -> None:
         try:
-            self.leaders = leaders_of(same_topic(self.client, self.topic, self.topic_id))
+            self.leaders = leaders_of(same_topic(self.client, self.topic, self.topic_id, led=self.unfinished))
         except KafkaError as error:
             if error.code in OF_LOST_TOPICS:
                 # They are not to be committed: a topic that was created again has other records there.

@@ -60,12 +60,13 @@ class ShareReader:
         self._next_heartbeat_s = 0.0
         self._sessions: dict[int, ShareSession] = {}
         self._ended: list[ShareSession] = []
-        found = known_topic(client, topic)
+        # Any partition may be assigned to this member.
+        found = known_topic(client, topic, led=None)
         self._topic_id: bytes = found.topic_id
         self._leaders = leaders_of(found)
 
     def _learn_leaders(self) -> None:
-        self._leaders = leaders_of(same_topic(self.client, self.topic, self._topic_id))
+        self._leaders = leaders_of(same_topic(self.client, self.topic, self._topic_id, led=None))
 
     @property
     def bytes(self) -> int:

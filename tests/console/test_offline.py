@@ -77,6 +77,32 @@ def test_a_query_of_spark_has_no_lag_unless_all_its_partitions_tell(
     assert rows == {"of-led": "0", "of-both": NONE}
 
 
+def test_the_records_of_the_other_partition_are_shown_and_what_is_left_out_is_said(
+    reader: Browser, half: HalfOffline
+) -> None:
+    left_out = f"Without 1 partition for want of a leader: {half.offline}."
+    both = reader.page(f"/topics/{TOPIC}/messages", **{"from": "beginning"})
+    one = reader.page(f"/topics/{TOPIC}/messages", **{"from": "beginning", "partition": str(half.led)})
+
+    for page in (both, one):
+        assert [row[:2] for row in page.rows(f"Records of {TOPIC}")] == [
+            [str(half.led), "0"],
+            [str(half.led), "1"],
+        ]
+    assert left_out in both.source
+    assert left_out not in one.source
+    assert left_out in reader.page(f"/topics/{TOPIC}/messages/tail").source
+    assert left_out in reader.page(f"/topics/{TOPIC}/profile").source
+
+
+def test_a_download_is_whole_or_an_error(reader: Browser, half: HalfOffline) -> None:
+    path = f"/topics/{TOPIC}/messages/jsonl"
+    asked = {"from": "beginning"}
+    assert f"{TOPIC}-{half.offline}: " in reader.get(path, **asked).page.source
+    lines = reader.http.get(path, params={**asked, "partition": str(half.led)}).text.splitlines()
+    assert [json.loads(line)["value"] for line in lines] == ["one", "two"]
+
+
 class BesideDeadBroker(Client):
     """Knows one more broker, which has just died."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +21,7 @@ from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.produce import NewRecord, Writer
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.cli.wording import record_time
-from pykafka_broker.client.core.metadata import partition_error
+from pykafka_broker.client.core.metadata import NO_LEADER, leaders_of
 from pykafka_broker.console.decoding import AUTOMATIC, Decode, Shown, as_text, choices, decoder
 from pykafka_broker.console.page import (
     Field,
@@ -38,9 +38,8 @@ from pykafka_broker.console.page import (
 )
 from pykafka_broker.console.search import PARTS, PathError, Search, parse_path
 from pykafka_broker.console.visit import Visit
-from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.wording import counted, cut
+from pykafka_broker.system.wording import counted, cut, listed
 
 #: The most records of a page, and characters that it shows of a key, a value or the headers.
 SHOWN, SHOWN_CHARACTERS = 100, 2_000
@@ -80,16 +79,16 @@ class Found(NamedTuple):
 
 
 class Scan:
-    """Reads a topic once, from where the visitor says to its present end, and keeps what matches."""
+    """Reads partitions of a topic (all, if none are given) once, from where the visitor says to their present
+    ends, and keeps what matches.
+    """
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: Visit, partitions: tuple[int, ...]) -> None:
         topic, client = visit.path["topic"], visit.client
-        chosen = (visit.number("partition"),) if visit.asked("partition") else ()
-        places = Places(client, topic, chosen, read_committed=False)
         at = visit.asked("at")
-        start = _positions(at) if at else places.start(visit.asked("from") or LAST, None)
-        if missing := start.keys() - set(places.partitions):
-            raise partition_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, min(missing))
+        start = _positions(at) if at else {}
+        places = Places(client, topic, tuple(start) or partitions, read_committed=False)
+        start = start or places.start(visit.asked("from") or LAST, None)
         self.reader = Reader(client, topic, start, places.end("end"))
         #: Records that were read.
         self.scanned = 0
@@ -116,6 +115,29 @@ class Scan:
         return self._search.matches(
             as_text(record.key), found.value.text, headers_text(record.headers), found.value.decoded
         )
+
+
+def chosen(visit: Visit) -> tuple[int, ...]:
+    """The partition that is asked for; none, if all are."""
+    return (visit.number("partition"),) if visit.asked("partition") else ()
+
+
+def readable(visit: Visit) -> tuple[tuple[int, ...], Sequence[Part]]:
+    """The partitions that a page reads: the one that is asked for, or all that have a leader. And a warning
+    that others are left out.
+
+    Raises:
+        KafkaError: there is no such topic.
+    """
+    leaders = leaders_of(known_topic(visit.client, visit.path["topic"]))
+    led = tuple(number for number, leader in leaders.items() if leader != NO_LEADER)
+    if asked := chosen(visit):
+        return asked, ()
+    without = [str(number) for number in leaders if number not in led]
+    if not without:
+        return led, ()
+    text = f"Without {counted(len(without), 'partition')} for want of a leader: {listed(without)}."
+    return led, (Text(text, "warning"),)
 
 
 def _first_of(records: list[ReadRecord]) -> dict[int, int]:
@@ -164,11 +186,11 @@ def headers_text(headers: Any) -> str:
 def show(visit: Visit) -> Page:
     """The page of a topic's records."""
     topic = visit.path["topic"]
-    known_topic(visit.client, topic)
-    scan = Scan(visit)
+    partitions, left_out = readable(visit)
+    scan = Scan(visit, partitions)
     found = list(islice(scan.matches(), SHOWN))
     others = {key: value for key, value in visit.query.items() if key not in ("at", "done")}
-    parts: list[Part] = [_form(visit), _table(topic, found)]
+    parts: list[Part] = [_form(visit), *left_out, _table(topic, found)]
     parts.append(Text(f"{counted(len(found), 'record')} of {scan.scanned} that were read."))
     links = [
         Link("Follow new records", topic_url(topic, "/messages/tail")),
@@ -188,12 +210,12 @@ def show(visit: Visit) -> Page:
 def show_tail(visit: Visit) -> Page:
     """The page of records that come from now on."""
     topic = visit.path["topic"]
-    known_topic(visit.client, topic)
+    _, left_out = readable(visit)
     tail = topic_url(topic, "/messages/events")
     note = Text("Records that are written from now on appear here, the newest first.")
     return Page(
         f"New records of {topic}",
-        (Section("Records", (note, _table(topic, [])._replace(tail=tail))),),
+        (Section("Records", (note, *left_out, _table(topic, [])._replace(tail=tail))),),
         (Link("Records so far", topic_url(topic, "/messages")),),
     )
 
@@ -206,7 +228,7 @@ def follow(visit: Visit) -> Callable[[], object]:
 
     def next_rows() -> object:
         if not readers:
-            places = Places(visit.client, topic, (), read_committed=False)
+            places = Places(visit.client, topic, readable(visit)[0], read_committed=False)
             readers.append(Reader(visit.client, topic, places.start("end", None)))
         found = _decoded(decode, list(islice(readers[0].poll(), SHOWN)))
         return {"rows": [one.cells() for one in found]}
@@ -304,7 +326,7 @@ def download_parquet(visit: Visit) -> Response:
 def _downloaded(visit: Visit) -> Iterator[Found]:
     known_topic(visit.client, visit.path["topic"])
     left_bytes = DOWNLOADED_BYTES
-    for found in islice(Scan(visit).matches(), DOWNLOADED):
+    for found in islice(Scan(visit, chosen(visit)).matches(), DOWNLOADED):
         left_bytes -= len(found.read.record.key or b"") + len(found.read.record.value or b"")
         if left_bytes < 0:
             return

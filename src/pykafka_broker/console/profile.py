@@ -7,8 +7,8 @@ from shlex import quote
 
 from pykafka_broker.cli.cluster import Cluster
 from pykafka_broker.cli.offsets import parse_since_ms
-from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.cli.topic_profile import needing_numpy, profile_tables, ranges_since
+from pykafka_broker.console.messages import readable
 from pykafka_broker.console.page import Field, Form, Link, Page, Part, Section, Text, listing, topic_url
 from pykafka_broker.console.visit import Visit
 
@@ -29,11 +29,10 @@ def show(visit: Visit) -> Page:
         from pykafka_broker.arrow.profiling import profile
         from pykafka_broker.arrow.sources import Reading, topic_source
     topic, since = visit.path["topic"], visit.asked("since")
-    known_topic(visit.client, topic)
-    chosen = (visit.number("partition"),) if visit.asked("partition") else ()
+    partitions, left_out = readable(visit)
     since_ms = parse_since_ms(since, time.time_ns() // 1_000_000) if since else None
     limits = Limits(timeout_s=visit.settings.timeout_s)
-    source = topic_source(visit.client, topic, Reading(ranges_since(since_ms, chosen), limits=limits))
+    source = topic_source(visit.client, topic, Reading(ranges_since(since_ms, partitions), limits=limits))
     until_s = time.monotonic() + COUNTED_S
     found = profile(source, limits, HOT_KEYS, is_enough=lambda: time.monotonic() >= until_s)
 
@@ -41,7 +40,7 @@ def show(visit: Visit) -> Page:
         Field("since", "Since", since, hint="90s, 30m, 1h, 7d, or a time; all records if empty"),
         Field("partition", "Partition", visit.asked("partition"), hint="all if empty"),
     )
-    parts: list[Part] = [Form(topic_url(topic, "/profile"), "Count", fields, method="get")]
+    parts: list[Part] = [Form(topic_url(topic, "/profile"), "Count", fields, method="get"), *left_out]
     wanted = sum(end - start for start, end in source.wanted.values())
     counted = sum(each.end_offset - each.start_offset for each in found.partitions)
     if counted < wanted:

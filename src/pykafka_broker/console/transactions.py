@@ -209,7 +209,7 @@ def _producer(client: Client, topic: str, partition: int, first_offset: int) -> 
 
 
 def _leader(client: Client, topic: str, partition: int) -> int:
-    leaders = leaders_of(client.topic(topic))
+    leaders = leaders_of(client.topic(topic, led=(partition,)))
     if partition not in leaders:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} has no partition {partition}.")
     return leaders[partition]

@@ -15,7 +15,7 @@ from pykafka_broker.broker.broker import Broker
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
-from pykafka_broker.testing.home import Home, until
+from pykafka_broker.testing.home import PATIENCE_SECONDS, Home, until
 from tests.broker.test_isr_of_nodes import isr_is
 from tests.broker.test_replication_of_nodes import QUICK_FETCHES, agree, create, produce
 from tests.metrics.pages import METRICS, Browser
@@ -134,12 +134,12 @@ async def test_a_sequence_that_is_refused_is_told_of_with_its_client() -> None:
 
 async def test_a_partition_under_its_min_isr_and_what_waits_for_it() -> None:
     overrides = {**QUICK_FETCHES, "replica.lag.time.max.ms": "1500", "metrics.listeners": METRICS}
-    cluster = Cluster(2, overrides=overrides)
+    cluster = Cluster(3, overrides=overrides)
     async with cluster.running():
-        await create(cluster, "orders", [[1, 2]], {"min.insync.replicas": "2"})
+        await create(cluster, "orders", [[1, 2, 3]], {"min.insync.replicas": "3"})
         async with cluster.user_of(1) as user, cluster.user_of(1) as reader:
             await produce(user, b"one")
-            await agree(cluster, 1, 2)
+            await agree(cluster, 1, 2, 3)
             roles = cluster.broker(2).node.broker.replicas._roles
             [fetchers] = [one for one in roles if isinstance(one, ReplicaFetchers)]
             await fetchers.stop()
@@ -149,15 +149,18 @@ async def test_a_partition_under_its_min_isr_and_what_waits_for_it() -> None:
             assert log is not None
             await until(lambda: log.state.log_end_offset == 2)
             reading = asyncio.ensure_future(reader.fetch("orders", offset=1, max_wait_ms=60_000))
-            told: list[str] = []
-            while len(told) < 2:
-                told = [fact["text"] for fact in (await explain(leader, "request", "User:ANONYMOUS"))["now"]]
-                await asyncio.sleep(0)
-            assert any("until the replicas in sync have its records" in text for text in told)
-            uncommitted = "orders-0 has records up to 2, but those from 1 on are not committed"
-            assert any(uncommitted in text for text in told)
+            reasons = {
+                "until the replicas in sync have its records",
+                "orders-0 has records up to 2, but those from 1 on are not committed",
+                # The other follower has all records, and does not wait for the high watermark.
+                "orders-0 has no record from offset 2 on.",
+            }
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while reasons:
+                    told = (await explain(leader, "request", "User:ANONYMOUS"))["now"]
+                    reasons = {each for each in reasons if not any(each in fact["text"] for fact in told)}
 
-            await isr_is(cluster, 1, 1)
+            await isr_is(cluster, 1, 1, 3)
             async with cluster.user_of(1) as third:
                 assert (await third.try_to_produce("orders", b"three", acks=-1)).error_code == (
                     ErrorCode.NOT_ENOUGH_REPLICAS
@@ -168,6 +171,6 @@ async def test_a_partition_under_its_min_isr_and_what_waits_for_it() -> None:
 
     assert [fact["text"][:22] for fact in found["now"]] == ["Broker 2 fetched last "]
     lagging, shrunk, refused = (entry["text"] for entry in found["history"])
-    assert lagging.startswith("The leader, broker 1, asked for the ISR [1] instead of [1, 2]")
-    assert shrunk == "The ISR is [1], without [2]. The leader is broker 1."
+    assert lagging.startswith("The leader, broker 1, asked for the ISR [1, 3] instead of [1, 2, 3]")
+    assert shrunk == "The ISR is [1, 3], without [2]. The leader is broker 1."
     assert "was refused a write with acks=all" in refused

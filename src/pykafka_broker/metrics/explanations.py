@@ -14,6 +14,7 @@ from itertools import islice
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+from pykafka_broker.apis.fetching.replica import replica_id_of
 from pykafka_broker.coordinator.groups.decisions import awaited
 from pykafka_broker.machine.history import Kind
 from pykafka_broker.metrics.node_parts import BrokerParts, NodeParts
@@ -138,7 +139,7 @@ def _fetch(node: NodeParts, broker: BrokerParts, request: FetchRequest, what: st
 
 def _why_nothing(led: LeadingReplica, request: FetchRequest, offset: int) -> Told:
     state, name = led.log.state, led.log.name
-    limit = state.limit_offset(limit_of_fetch(request.replica_id, request.isolation_level))
+    limit = state.limit_offset(limit_of_fetch(replica_id_of(request), request.isolation_level))
     if limit > offset:
         count = counted(limit - offset, "record")
         return f"{name} has {count} from offset {offset}, which are fewer bytes.", ""
@@ -149,7 +150,8 @@ def _why_nothing(led: LeadingReplica, request: FetchRequest, offset: int) -> Tol
             "open transaction.",
             "The transaction has to end: `pykafka-broker doctor` names it.",
         )
-    if high_watermark < end and led.leadership is not None:
+    # Followers read records that are not committed.
+    if limit < end and led.leadership is not None:
         return (
             f"{name} has records up to {end}, but those from {high_watermark} on are not committed: not all "
             f"replicas in sync {list(led.leadership.isr.committed)} have them.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,15 +13,24 @@ import pytest
 from pykafka_broker.cli.explain.explanation import Fact
 from pykafka_broker.cli.explain.partition import FAILED_DISK, LOST
 from pykafka_broker.cli.explain.partition import look as look_at_partition
+from pykafka_broker.cli.explain.producer import AGAIN
+from pykafka_broker.cli.explain.producer import look as look_at_producer
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import NO_LEADER
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import list_transactions
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterResponse
 from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
 from pykafka_broker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
+)
+from pykafka_broker.protocol.messages.describe_transactions import (
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
 )
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.init_producer_id import (
@@ -29,6 +39,8 @@ from pykafka_broker.protocol.messages.init_producer_id import (
 )
 from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from pykafka_broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from pykafka_broker.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+from pykafka_broker.system.wording import MS_PER_HOUR
 from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import Run, RunningBroker, run_command
 from tests.support.offline_partition import TOPIC, HalfOffline, half_offline
@@ -198,6 +210,67 @@ def test_without_a_replica_in_sync_those_are_told_that_may_lead_all_the_same(
         DescribeClusterResponse(error_code=0, cluster_id="", brokers=[]),
     )
     assert why in look_at_partition(client, "orders-0")[1].text
+
+
+SHOP = TransactionState(
+    error_code=0,
+    transactional_id="shop",
+    transaction_state="Ongoing",
+    transaction_timeout_ms=60_000,
+    transaction_start_time_ms=time.time_ns() // 1_000_000 - 3 * MS_PER_HOUR,
+    producer_id=7,
+    producer_epoch=3,
+    topics=[TopicData(topic="orders", partitions=[0, 1])],
+)
+
+
+def coordinating(error_code: int, *states: list_transactions.TransactionState) -> Answering:
+    return Answering(
+        MetadataResponse(brokers=[MetadataResponseBroker(node_id=4, host="a", port=1)], topics=[]),
+        list_transactions.ListTransactionsResponse(
+            error_code=error_code, unknown_state_filters=[], transaction_states=list(states)
+        ),
+        DescribeTransactionsResponse(transaction_states=[SHOP]),
+    )
+
+
+def test_an_open_transaction_began_when_its_coordinator_says_and_has_no_remedy() -> None:
+    listed = list_transactions.TransactionState(
+        transactional_id="shop", producer_id=7, transaction_state="Ongoing"
+    )
+
+    [by_name], [by_number] = (look_at_producer(coordinating(0, listed), name) for name in ("shop", "7"))
+
+    assert by_name == by_number
+    assert by_name.remedy == ""
+    assert by_name.text.endswith(", 3 h ago, writes to orders-0, orders-1, and is aborted after 1 min.")
+
+
+def test_a_coordinator_that_loads_may_know_the_producer() -> None:
+    loading = coordinating(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    assert look_at_producer(loading, "shop") == [
+        Fact(
+            "No coordinator that tells knows a transactional id of shop, but broker 4 is still loading its "
+            "transactions.",
+            AGAIN,
+        )
+    ]
+
+
+def test_what_is_set_for_every_user_or_for_a_user_with_a_client_id_is_told(run: Run) -> None:
+    run("acls", "add", "--deny-principal", "User:*", "--operation", "read", "--topic", "guarded")
+    run("quotas", "set", "--user", "alice", "--client-id", "shop", "producer_byte_rate=9")
+    run("quotas", "set", "--user", "bob", "--client-id", "other", "producer_byte_rate=8")
+
+    told = {name: run("explain", "request", name).out for name in ("alice", "shop")}
+
+    run("quotas", "remove", "--user", "alice", "--client-id", "shop", "--all")
+    run("quotas", "remove", "--user", "bob", "--client-id", "other", "--all")
+    for each in told.values():
+        assert "  The quota of user-principal 'alice', client-id 'shop': producer_byte_rate=9.\n" in each
+        assert "'bob'" not in each
+        assert "READ on TOPIC guarded (LITERAL) from * is denied to User:*.\n" in each
 
 
 def test_a_throttled_client_is_told_its_quota(ask: Callable[..., str]) -> None:

@@ -13,6 +13,8 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.wording import counted
 
 USER = "User:"
+#: The principal of ACLs for every user.
+EVERY_USER = "User:*"
 
 
 def look(client: Client, name: str) -> list[Fact]:
@@ -28,24 +30,33 @@ def _quotas(client: Client, name: str) -> list[Fact]:
     facts = [
         Fact(f"The quota of {entity_in_words(one.entity)}: {_values(one.quotas)}.")
         for one in found
-        if "ip" not in one.entity and all(value in (None, name) for value in one.entity.values())
+        if "ip" not in one.entity and (name in one.entity.values() or set(one.entity.values()) == {None})
     ]
     return facts or [Fact(f"No quota applies to a client id, or a user, {name}.")]
 
 
 def _acls(client: Client, name: str) -> list[Fact]:
     try:
-        found = described_acls(client, None, None, "any", f"{USER}{name}")
+        found = [
+            acl
+            for principal in dict.fromkeys((f"{USER}{name}", EVERY_USER))
+            for acl in described_acls(client, None, None, "any", principal)
+        ]
     except KafkaError as error:
         if error.code is ErrorCode.SECURITY_DISABLED:
             return [Fact("The cluster has no authorizer: it denies no request.")]
         return [Fact(f"The cluster does not tell this user of its ACLs: {error.code.name}.")]
     denying = [acl for acl in found if acl.permission == "DENY"]
-    facts = [Fact(f"A user {name} has {counted(len(found), 'ACL')}, of which {len(denying)} deny.")]
+    facts = [
+        Fact(
+            f"A user {name} has {counted(len(found), 'ACL')}, those of {EVERY_USER} among them, of which "
+            f"{len(denying)} deny."
+        )
+    ]
     facts += [
         Fact(
             f"{acl.operation} on {acl.resource_type} {acl.resource_name} ({acl.pattern_type}) from "
-            f"{acl.host} is denied."
+            f"{acl.host} is denied to {acl.principal}."
         )
         for acl in denying
     ]

@@ -50,6 +50,22 @@ def test_a_partition_goes_offline_when_the_last_broker_in_sync_is_fenced() -> No
     ]
 
 
+def test_a_partition_goes_offline_when_the_disk_of_the_last_replica_in_sync_fails() -> None:
+    healthy, failed, other = b"h" * 16, b"f" * 16, b"o" * 16
+    before = ONE._replace(directories=(failed, other))
+    after = before._replace(leader=NO_LEADER, leader_epoch=5)
+
+    [(text, remedy)] = told(
+        image(before, directories=(failed, healthy)), image(after, directories=(healthy,))
+    )
+
+    assert text == (
+        "The partition went offline: no replica may lead it after broker 1, because broker 1 took the log "
+        "directory of its replica out of service (the disk failed). The leader epoch is 5."
+    )
+    assert remedy == OFFLINE
+
+
 def test_the_next_leader_the_isr_and_the_reason_are_told_together() -> None:
     new = image(BOTH._replace(leader=2, isr=(2,), leader_epoch=5), in_controlled_shutdown=True)
 

@@ -16,6 +16,7 @@ from pykafka_broker.cluster.image import (
     LeaderRecoveryState,
     PartitionRegistration,
 )
+from pykafka_broker.cluster.replica_directories import has_online_directory
 from pykafka_broker.machine.history import Decision, Kind, Tell
 
 #: The most decisions of one change of the metadata: a broker that ends may have led thousands of partitions,
@@ -23,8 +24,9 @@ from pykafka_broker.machine.history import Decision, Kind, Tell
 MOST_AT_ONCE = 1_000
 
 OFFLINE = (
-    "Start the brokers that have its replicas. If they are lost for good, "
-    "`pykafka-broker elections unclean` lets another replica lead, which loses records."
+    "Start the brokers that have its replicas; mend or replace a disk that failed, and start its broker "
+    "again. If they are lost for good, `pykafka-broker elections unclean` lets another replica lead, which "
+    "loses records."
 )
 UNCLEAN = "The new leader was not in sync: records that it lacked are lost."
 
@@ -92,19 +94,23 @@ def _why(was: PartitionRegistration, old: ClusterImage, new: ClusterImage) -> st
         return ""
     found = []
     for broker_id in sorted({*was.replicas}):
-        what = _became(old.brokers.get(broker_id), new.brokers.get(broker_id))
+        what = _became(was, old.brokers.get(broker_id), new.brokers.get(broker_id))
         if what:
             found.append(f"broker {broker_id} {what}")
     return f", because {' and '.join(found)}" if found else ""
 
 
-def _became(was: BrokerRegistration | None, now: BrokerRegistration | None) -> str:
+def _became(
+    partition: PartitionRegistration, was: BrokerRegistration | None, now: BrokerRegistration | None
+) -> str:
     if was is None or was is now:
         return ""
     if now is None:
         return "was unregistered"
     if now.fenced and not was.fenced:
         return "was fenced (no heartbeat within broker.session.timeout.ms, or it stopped)"
+    if has_online_directory(was, partition) and not has_online_directory(now, partition):
+        return "took the log directory of its replica out of service (the disk failed)"
     if was.fenced and not now.fenced:
         return "was unfenced"
     if now.in_controlled_shutdown and not was.in_controlled_shutdown:

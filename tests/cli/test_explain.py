@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -77,22 +77,21 @@ def ask(measured: str) -> Callable[..., str]:
 NOTHING_SET = DescribeConfigsResult(error_code=0, resource_type=2, resource_name="orders", configs=[])
 
 
-class Answering:
+class Answering(Client):
     """A cluster of one broker, which has one answer to each kind of request."""
 
-    def __init__(self, *answers: object) -> None:
+    def __init__(self, answers: Iterable[object]) -> None:
+        super().__init__("127.0.0.1:1")
         self._answers = {type(answer).__name__.removesuffix("Response"): answer for answer in answers}
-        self.asked: list[object] = []
         self.versions = dict.fromkeys(range(100), (0, 100))
 
-    def connection(self, node_id: int | None = None) -> Answering:
+    def connection(self, node_id: int | None = None) -> Any:
         return self
 
-    def send(self, request: object, node_id: int | None = None) -> Any:
-        self.asked.append(request)
+    def send(self, request: object, node_id: int | None = None, version: int | None = None) -> Any:
         return self._answers[type(request).__name__.removesuffix("Request")]
 
-    def metadata(self, topics: object) -> Any:
+    def metadata(self, topics: Iterable[str] | None, *, auto_create: bool = False) -> Any:
         return self._answers["Metadata"]
 
 
@@ -187,7 +186,7 @@ def test_a_partition_that_is_offline_says_that_its_disk_has_failed(half: HalfOff
     ],
 )
 def test_without_a_replica_in_sync_those_are_told_that_may_lead_all_the_same(
-    told: dict[str, list[int]], why: str
+    told: dict[str, Any], why: str
 ) -> None:
     described = DescribeTopicPartitionsResponsePartition(
         error_code=5,
@@ -199,15 +198,17 @@ def test_without_a_replica_in_sync_those_are_told_that_may_lead_all_the_same(
         **told,
     )
     client = Answering(
-        DescribeTopicPartitionsResponse(
-            topics=[
-                DescribeTopicPartitionsResponseTopic(
-                    error_code=0, name="orders", topic_id=bytes(16), partitions=[described]
-                )
-            ]
-        ),
-        DescribeConfigsResponse(results=[NOTHING_SET]),
-        DescribeClusterResponse(error_code=0, cluster_id="", brokers=[]),
+        [
+            DescribeTopicPartitionsResponse(
+                topics=[
+                    DescribeTopicPartitionsResponseTopic(
+                        error_code=0, name="orders", topic_id=bytes(16), partitions=[described]
+                    )
+                ]
+            ),
+            DescribeConfigsResponse(results=[NOTHING_SET]),
+            DescribeClusterResponse(error_code=0, cluster_id="", brokers=[]),
+        ]
     )
     assert why in look_at_partition(client, "orders-0")[1].text
 
@@ -226,11 +227,13 @@ SHOP = TransactionState(
 
 def coordinating(error_code: int, *states: list_transactions.TransactionState) -> Answering:
     return Answering(
-        MetadataResponse(brokers=[MetadataResponseBroker(node_id=4, host="a", port=1)], topics=[]),
-        list_transactions.ListTransactionsResponse(
-            error_code=error_code, unknown_state_filters=[], transaction_states=list(states)
-        ),
-        DescribeTransactionsResponse(transaction_states=[SHOP]),
+        [
+            MetadataResponse(brokers=[MetadataResponseBroker(node_id=4, host="a", port=1)], topics=[]),
+            list_transactions.ListTransactionsResponse(
+                error_code=error_code, unknown_state_filters=[], transaction_states=list(states)
+            ),
+            DescribeTransactionsResponse(transaction_states=[SHOP]),
+        ]
     )
 
 

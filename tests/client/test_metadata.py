@@ -88,7 +88,7 @@ def test_a_topic_is_found_when_all_its_partitions_have_leaders() -> None:
     assert leaders_of(led) == {0: 1, 1: 2}
 
 
-def test_a_partition_without_a_leader_keeps_nobody_who_asks_for_others() -> None:
+def test_a_partition_without_a_leader_holds_up_only_those_who_need_it() -> None:
     half = topic(0, (0, 1, 0), (1, NO_LEADER, E.LEADER_NOT_AVAILABLE))
     for led in ((), (0,)):
         cluster = Cluster(answered(half))

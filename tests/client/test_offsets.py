@@ -75,7 +75,9 @@ class Electing(Client):
     answers to ListOffsets is an error of all its partitions, or that they end at the number of the broker.
     """
 
-    def __init__(self, *leaders: Mapping[int, int], failing: Mapping[int, Exception | ErrorCode]) -> None:
+    def __init__(
+        self, leaders: Iterable[Mapping[int, int]], failing: Mapping[int, Exception | ErrorCode]
+    ) -> None:
         super().__init__("127.0.0.1:1")
         self._leaders = list(leaders)
         self._failing = failing
@@ -122,7 +124,7 @@ def test_a_leader_that_tells_nothing_is_waited_for_until_another_one_leads(
     failing: Exception | ErrorCode,
 ) -> None:
     before, after = {0: 1, 1: 2}, {0: 1, 1: 3}
-    assert told_offsets(Electing(before, after, failing={2: failing}), BOTH) == {
+    assert told_offsets(Electing([before, after], {2: failing}), BOTH) == {
         ("orders", 0): 1,
         ("orders", 1): 3,
     }
@@ -133,11 +135,11 @@ def test_where_no_other_one_leads_the_offsets_of_the_other_partitions_are_told(
     failing: Exception | ErrorCode,
 ) -> None:
     leaders = {0: 1, 1: 2}
-    assert told_offsets(Electing(leaders, leaders, failing={2: failing}), BOTH) == {("orders", 0): 1}
+    assert told_offsets(Electing([leaders, leaders], {2: failing}), BOTH) == {("orders", 0): 1}
 
 
 def test_who_may_not_ask_is_told_so_at_once() -> None:
-    client = Electing({0: 1, 1: 2}, failing={2: E.TOPIC_AUTHORIZATION_FAILED})
+    client = Electing([{0: 1, 1: 2}], {2: E.TOPIC_AUTHORIZATION_FAILED})
     with pytest.raises(KafkaError) as error:
         told_offsets(client, BOTH)
     assert error.value.code is E.TOPIC_AUTHORIZATION_FAILED

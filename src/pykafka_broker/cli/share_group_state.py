@@ -112,8 +112,11 @@ def _start_offsets(client: Client, coordinator: int, name: str) -> tuple[StartOf
 
 
 def _offset(topic: str, answer: Any) -> StartOffset:
-    check(answer.error_code, answer.error_message)
-    if answer.start_offset < 0:
+    # Without a leader there is no lag, and the coordinator tells nothing of the partition.
+    is_leaderless = answer.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    if not is_leaderless:
+        check(answer.error_code, answer.error_message)
+    if is_leaderless or answer.start_offset < 0:
         return StartOffset(topic, answer.partition_index, None, None, None)
     lag = None if answer.lag < 0 else answer.lag
     return StartOffset(topic, answer.partition_index, answer.start_offset, answer.leader_epoch, lag)

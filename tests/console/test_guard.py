@@ -31,6 +31,27 @@ def test_a_page_under_another_name_is_not_served(reader: Browser, host: str) -> 
     assert "Cluster" not in answer.text
 
 
+@pytest.mark.parametrize(
+    ("site", "mode", "dest", "status"),
+    [
+        ("cross-site", "no-cors", "image", 403),
+        ("same-site", "no-cors", "script", 403),
+        ("cross-site", "cors", "empty", 403),
+        ("same-site", "navigate", "iframe", 403),
+        ("cross-site", "navigate", "document", 200),
+        ("same-origin", "cors", "empty", 200),
+        ("none", "navigate", "document", 200),
+    ],
+)
+def test_a_page_of_another_site_has_nothing_asked_for(
+    reader: Browser, site: str, mode: str, dest: str, status: int
+) -> None:
+    """A link to a page leads there; the rest could cost much, unseen. Another port is the same site."""
+    headers = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+
+    assert reader.http.get("/sign-in", headers=headers).status_code == status
+
+
 def test_names_that_the_console_was_told_are_served(broker: str) -> None:
     settings = Settings(broker, host="0.0.0.0", host_names=("Kafka.internal",))
     with Browser(settings, base="http://kafka.internal:9080") as named:

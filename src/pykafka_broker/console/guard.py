@@ -1,4 +1,9 @@
-"""What stands between a browser and the pages: names of hosts, headers, the cookie, the token of forms.
+"""What stands between a browser and the pages: names of hosts, where a request is from, headers, the cookie,
+the token of forms.
+
+A page of another site, such as another server on this machine, could have a browser ask for what costs much
+(<img src=…>), without reading it. A browser says so in Sec-Fetch-Site, and such requests are refused; a link
+or a typed address still leads to a page. Browsers send that header to localhost and over HTTPS alone.
 
 The cookie holds a random id and a signature of it, so that only ids count which this process has given. A
 form carries a token made of the id, which a page elsewhere can neither read nor guess (CSRF); the cookie is
@@ -9,7 +14,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -32,7 +37,9 @@ HEADERS = {
 
 
 class Guard:
-    """ASGI middleware: answers requests for known hosts alone, with headers that keep browsers careful."""
+    """ASGI middleware: answers requests for known hosts alone, and not to pages of other sites, with headers that
+    keep browsers careful.
+    """
 
     def __init__(self, app: ASGIApp, allowed_hosts: Collection[str]) -> None:
         self._app = app
@@ -48,12 +55,21 @@ class Guard:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        hosts = Headers(scope=scope).getlist("host")
-        if len(hosts) == 1 and host_name(hosts[0]) in self._allowed_hosts:
-            await self._app(scope, receive, send_guarded)
-            return
-        refused = PlainTextResponse("This console is not served under that name.\n", status_code=421)
-        await refused(scope, receive, send_guarded)
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        answer = self._app
+        if len(hosts) != 1 or host_name(hosts[0]) not in self._allowed_hosts:
+            answer = PlainTextResponse("This console is not served under that name.\n", status_code=421)
+        elif is_of_other_site(headers):
+            answer = PlainTextResponse("This console does not serve pages of other sites.\n", status_code=403)
+        await answer(scope, receive, send_guarded)
+
+
+def is_of_other_site(headers: Mapping[str, str]) -> bool:
+    """Whether a page of another site has the browser send a request, other than to show a page of the console."""
+    if headers.get("sec-fetch-site") not in ("cross-site", "same-site"):
+        return False
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
 def host_name(host: str) -> str:

@@ -6,9 +6,12 @@ import http.client
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
-from contextlib import closing
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ import pytest
 from pykafka_broker.config import ConfigError
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.console.beside import settings_of
+from pykafka_broker.console.server import bound, server
 from pykafka_broker.console.settings import Settings
 from tests.cli.conftest import run_command
 from tests.cli.secured import PLAIN_LOGIN
@@ -57,6 +61,38 @@ def test_a_broker_serves_the_console_and_stops_it(tmp_path: Path) -> None:
         process.terminate()
         _, err = process.communicate(timeout=120)
     assert (process.returncode, title) == (0, "Cluster"), err
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, int]]:
+    """The address of a console without a cluster."""
+    taken = bound("127.0.0.1", 0)
+    served = server(Settings("127.0.0.1:1"))
+    thread = threading.Thread(target=served.run, args=([taken],))
+    thread.start()
+    try:
+        yield taken.getsockname()
+    finally:
+        served.should_exit = True
+        thread.join()
+
+
+def test_connections_that_say_nothing_do_not_take_all_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pykafka_broker.console.server.MAX_CONNECTIONS", 1)
+    with (
+        serving() as address,
+        closing(socket.create_connection(address)) as first,
+        closing(socket.create_connection(address)) as one_too_many,
+    ):
+        assert one_too_many.recv(1) == b""
+        first.sendall(b"GET /sign-in HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert first.recv(15) == b"HTTP/1.1 200 OK"
+
+
+def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pykafka_broker.console.server.REQUEST_WITHIN_S", 0.0)
+    with serving() as address, closing(socket.create_connection(address)) as silent:
+        assert silent.recv(1) == b""
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,42 @@
-"""The console on a socket: uvicorn, without its own words, and with the addresses bound before it starts."""
+"""The console on a socket: uvicorn, without its own words, and with the addresses bound before it starts.
+
+uvicorn's `limit_concurrency` counts requests that have come: a connection that says nothing would stay, and
+hold a descriptor of the broker's process.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pykafka_broker.console.app import console
 from pykafka_broker.console.settings import Settings
 
 #: How long pages that are being made may take when the console stops.
 STOP_WITHIN_S = 1
+#: The most connections at once; one more is closed. A browser has up to six to a host.
+MAX_CONNECTIONS = 200
+#: A connection whose first request has not come after this time is closed.
+REQUEST_WITHIN_S = 10.0
+
+
+class Connection(H11Protocol):
+    """One connection of a browser."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        is_one_too_many = len(self.connections) >= MAX_CONNECTIONS
+        super().connection_made(transport)
+        if is_one_too_many:
+            transport.abort()
+        else:
+            self.loop.call_later(REQUEST_WITHIN_S, self._close_without_request)
+
+    def _close_without_request(self) -> None:
+        if self.cycle is None:
+            self.transport.abort()
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -38,6 +64,7 @@ def server(settings: Settings, certificate: str | None = None, key: str | None =
     return uvicorn.Server(
         uvicorn.Config(
             console(settings),
+            http=Connection,
             ssl_certfile=certificate,
             ssl_keyfile=key,
             log_config=None,

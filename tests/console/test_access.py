@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import MutableMapping
+from typing import Any
 
 import pytest
 
@@ -10,6 +13,7 @@ from pykafka_broker.cli.acls import Acl, described_acls
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.console import app
 from pykafka_broker.console.live import LAG, THROUGHPUT
+from pykafka_broker.console.settings import Settings
 from tests.cli.conftest import run_command
 from tests.console.browser import Browser
 from tests.console.test_messages import written
@@ -81,7 +85,31 @@ def test_throughput_and_lag_come_as_events(
     assert second == {LAG: 0, THROUGHPUT: 0.0}
 
 
-def test_only_so_many_pages_follow_the_cluster(reader: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "MAX_STREAMS", 0)
+def test_only_so_many_pages_follow_the_cluster(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all ask before one is answered; a stream whose visitor leaves at once counts no longer."""
+    monkeypatch.setattr(app, "MAX_STREAMS", 2)
+    served = app.console(Settings(broker))
+    path, host = "/events", (b"host", b"127.0.0.1")
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [host]}
 
-    assert reader.get("/events").status == 503
+    async def statuses() -> list[int]:
+        told: list[int] = []
+        all_are_answered = asyncio.Event()
+
+        async def receive() -> dict[str, str]:
+            await all_are_answered.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                told.append(message["status"])
+                if len(told) == 3:
+                    all_are_answered.set()
+                await all_are_answered.wait()
+
+        await asyncio.gather(*(served(dict(scope), receive, send) for _ in range(3)))
+        await served(dict(scope), receive, send)
+        return told
+
+    *burst, later = asyncio.run(statuses())
+    assert (sorted(burst), later) == ([200, 200, 503], 200)

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pykafka_broker.cli import expected
 from pykafka_broker.client.core.authentication import STRONGEST_FIRST
@@ -79,6 +79,20 @@ REFUSED_LOGINS = frozenset({ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UNSU
 
 class SignInError(Exception):
     """The cluster asks for a user, and nobody has signed in."""
+
+
+class Events(StreamingResponse):
+    """A stream of events; `ended` is called at its end, also of one whose visitor leaves before it begins."""
+
+    def __init__(self, events: AsyncIterator[str], ended: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 def console(settings: Settings, clock: Clock | None = None) -> ASGIApp:
@@ -161,34 +175,34 @@ class _Console:
             security = await self._security(request)
             if self._streams >= MAX_STREAMS:
                 raise HTTPException(503, f"{MAX_STREAMS} pages follow the cluster already.")
-            return StreamingResponse(self._stream(request, security, follow), media_type="text/event-stream")
+            self._streams += 1
+            return Events(self._stream(request, security, follow), self._stream_ended)
 
         return serve
+
+    def _stream_ended(self) -> None:
+        self._streams -= 1
 
     async def _stream(
         self, request: Request, security: ClientSecurity | None, follow: Follow
     ) -> AsyncIterator[str]:
-        self._streams += 1
-        try:
-            with self._settings.connect(security) as client:
-                visit = Visit(self._settings, client, request.path_params, dict(request.query_params), {})
-                news: Callable[[], object] | None = None
-                for _ in range(STREAM_TURNS):
-                    try:
-                        if news is None:
-                            news = await run_in_threadpool(follow, visit)
-                        told = await run_in_threadpool(news)
-                    except Exception as error:
-                        failure = expected(error)
-                        if failure is None:
-                            raise
-                        told = {"error": failure.error}
-                    yield f"data: {json.dumps(told)}\n\n"
-                    await asyncio.sleep(STREAM_INTERVAL_S)
-                    if self._asks and self._user(request, is_use=False) is None:
-                        return
-        finally:
-            self._streams -= 1
+        with self._settings.connect(security) as client:
+            visit = Visit(self._settings, client, request.path_params, dict(request.query_params), {})
+            news: Callable[[], object] | None = None
+            for _ in range(STREAM_TURNS):
+                try:
+                    if news is None:
+                        news = await run_in_threadpool(follow, visit)
+                    told = await run_in_threadpool(news)
+                except Exception as error:
+                    failure = expected(error)
+                    if failure is None:
+                        raise
+                    told = {"error": failure.error}
+                yield f"data: {json.dumps(told)}\n\n"
+                await asyncio.sleep(STREAM_INTERVAL_S)
+                if self._asks and self._user(request, is_use=False) is None:
+                    return
 
     # -- who it is ---------------------------------------------------------------------------------------
 

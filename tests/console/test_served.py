@@ -111,6 +111,15 @@ def test_what_makes_no_sense_is_refused(words: list[str], told: str) -> None:
     assert told in result.err
 
 
+def test_the_command_logs_at_the_levels_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_LOG4J_ROOT_LOGLEVEL", "LOUD")
+
+    result = run_command("console", "-l", "127.0.0.1:0")
+
+    assert result.status == 1
+    assert "'LOUD' is not a log level" in result.err
+
+
 def test_a_console_has_no_user_of_its_own(tmp_path: Path) -> None:
     """Everybody would be that user."""
     file = tmp_path / "client.properties"

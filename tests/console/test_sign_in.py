@@ -90,6 +90,26 @@ def test_a_wrong_password_is_refused_as_the_broker_refuses_it(secured: Settings)
         assert browser.get("/topics").path == "/sign-in"
 
 
+def test_sign_ins_and_changes_are_logged(secured: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """A refusal that is repeated at once has no line of its own: a log that strangers can fill is no help."""
+    logger = "pykafka_broker.console"
+    with caplog.at_level("INFO", logger), Browser(secured, VirtualClock()) as browser:
+        page = browser.page("/")
+        for _ in range(2):
+            browser.send(page, "/sign-in", user="bo\nb", password="wrong", mechanism="PLAIN")
+        signed_in(browser, "bob", "bob-secret")
+        browser.send(browser.page("/topics"), "/topics", name="logged")
+
+    lines = [record.getMessage() for record in caplog.records if record.name == logger]
+    refused, *others = lines
+    assert refused.startswith("User bo\\nb at testclient is refused: POST /sign-in (")
+    assert others == [
+        "User bob at testclient has signed in: POST /sign-in",
+        "User bob at testclient changes something: POST /topics",
+    ]
+    assert "wrong" not in caplog.text
+
+
 def test_a_cookie_from_before_the_sign_in_is_worth_nothing_after_it(secured: Settings) -> None:
     """Whoever has planted it would be signed in, too (session fixation)."""
     with Browser(secured) as browser, Browser(secured) as planter:

@@ -1,4 +1,4 @@
-"""Logging of a running broker: Kafka's line format and levels, so that readers of Kafka's logs read ours.
+"""Logging of a broker or console: Kafka's line format and levels, so that readers of Kafka's logs read ours.
 
     [2026-01-02 03:04:05,678] INFO message (logger)
 
@@ -9,9 +9,10 @@ or, for log collectors, one JSON object a line:
 with the fields of the request or connection that the line is about (`system/log_fields.py`), and the
 traceback in "exception", where there are some.
 
-The standard library's logging does the work; only this module configures it, and only for the `start`
-command, so a program that embeds the broker keeps its own set-up. Levels come from the variables of Kafka's
-container image: KAFKA_LOG4J_ROOT_LOGLEVEL, and KAFKA_LOG4J_LOGGERS as `logger=LEVEL,logger=LEVEL`.
+The standard library's logging does the work; only this module configures it, and only for the commands
+`start` and `console`, so a program that embeds the broker keeps its own set-up. Levels come from the
+variables of Kafka's container image: KAFKA_LOG4J_ROOT_LOGLEVEL, and KAFKA_LOG4J_LOGGERS as
+`logger=LEVEL,logger=LEVEL`.
 """
 
 from __future__ import annotations

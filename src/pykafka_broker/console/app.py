@@ -45,6 +45,8 @@ from pykafka_broker.console.settings import Settings
 from pykafka_broker.console.visit import Visit
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.repeated_lines import RepeatedLines
+from pykafka_broker.system.wording import cut, printable
 
 logger = logging.getLogger("pykafka_broker.console")
 FOLDER = Path(__file__).parent
@@ -120,6 +122,7 @@ class _Console:
         #: Whether the cluster asks for a user; None before a broker has told.
         self._asks: bool | None = None
         self._streams = 0
+        self._refusals = RepeatedLines(logger, clock.monotonic_ms)
         self._templates = Environment(
             loader=FileSystemLoader(FOLDER / "templates"),
             autoescape=True,
@@ -150,7 +153,9 @@ class _Console:
             if not self._settings.write:
                 raise HTTPException(403, "This console shows only: it was started without console.write.")
             user = self._user(request)
-            logger.info("%s: POST %s", "nobody" if user is None else user.name, request.url.path)
+            who = "A visitor" if user is None else f"User {_shown(user.name)}"
+            path = printable(request.url.path)
+            logger.info("%s at %s changes something: POST %s", who, _address(request), path)
             return RedirectResponse(await self._visit(request, act, form), 303)
 
         return serve
@@ -238,6 +243,7 @@ class _Console:
             mechanism if mechanism in STRONGEST_FIRST else None,
         )
         user = User(form.get("user", ""), ClientSecurity(login, tls))
+        name, address, path = _shown(user.name), _address(request), request.url.path
 
         def try_it() -> None:
             with self._settings.connect(user.security) as client:
@@ -248,7 +254,11 @@ class _Console:
         except KafkaError as error:
             if error.code not in REFUSED_LOGINS:
                 raise
-            return self._rendered(request, _sign_in_page(error.message or error.code.name), 401)
+            reason = error.message or error.code.name
+            line = f"User {name} at {address} is refused: POST {path} ({printable(reason)})"
+            self._refusals.log(logging.WARNING, "sign-in", f"{address} {name}", line)
+            return self._rendered(request, _sign_in_page(reason), 401)
+        logger.info("User %s at %s has signed in: POST %s", name, address, path)
         session_id = self._cookies.new_id()
         self._sessions.begin(session_id, user)
         return self._with_cookie(RedirectResponse("/", 303), session_id, request)
@@ -328,6 +338,16 @@ class _Console:
     def _with_cookie(self, response: Response, session_id: str, request: Request) -> Response:
         response.headers["Set-Cookie"] = self._cookies.header(session_id, request.url.scheme)
         return response
+
+
+def _shown(name: str) -> str:
+    """The name of a user for the log, where any text may be typed."""
+    return cut(printable(name))
+
+
+def _address(request: Request) -> str:
+    """Where a request is from: a browser, or a proxy before the console."""
+    return "an unknown address" if request.client is None else request.client.host
 
 
 def _sign_in_page(refusal: str | None = None) -> Page:

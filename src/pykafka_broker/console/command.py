@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
 
 from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER
+from pykafka_broker.cli.logging_setup import set_up_logging
 from pykafka_broker.cli.options import Seconds, gathered
-from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.security import identity_with
 from pykafka_broker.client.core.addresses import parse_address, parse_addresses
 from pykafka_broker.client.core.connection import CLIENT
@@ -103,6 +105,7 @@ def console(options: Options, output: Output) -> None:
     """Serve pages about a cluster to browsers.
 
     It shows only, unless --write is given. Where the cluster has SASL, visitors sign in as its users.
+    Sign-ins and changes are logged; KAFKA_LOG4J_ROOT_LOGLEVEL and KAFKA_LOG4J_LOGGERS set log levels.
     """
     try:
         parse_addresses(options.bootstrap)
@@ -122,21 +125,26 @@ def console(options: Options, output: Output) -> None:
         ) from None
     from pykafka_broker.console.settings import Settings
 
-    taken = bound(host, port)
-    port = taken.getsockname()[1]
-    settings = Settings(
-        options.bootstrap,
-        options.timeout_s,
-        security,
-        options.write,
-        options.registry,
-        options.protobuf,
-        host,
-        port,
-        options.host_names,
-    )
-    scheme = "http" if options.certificate is None else "https"
-    at = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
-    output.show(Serving(at, options.bootstrap), [f"Console of {options.bootstrap}: {at}"])
-    sys.stdout.flush()
-    server(settings, options.certificate, options.key).run([taken])
+    with bound(host, port) as taken:
+        try:
+            # Standard output is for the object alone.
+            set_up_logging(os.environ, sys.stderr if output.form is Form.JSON else None)
+        except ValueError as error:
+            raise click.ClickException(str(error)) from None
+        port = taken.getsockname()[1]
+        settings = Settings(
+            options.bootstrap,
+            options.timeout_s,
+            security,
+            options.write,
+            options.registry,
+            options.protobuf,
+            host,
+            port,
+            options.host_names,
+        )
+        scheme = "http" if options.certificate is None else "https"
+        at = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+        output.show(Serving(at, options.bootstrap), [f"Console of {options.bootstrap}: {at}"])
+        sys.stdout.flush()
+        server(settings, options.certificate, options.key).run([taken])

@@ -37,8 +37,8 @@ HEADERS = {
 
 
 class Guard:
-    """ASGI middleware: answers requests for known hosts alone, and not to pages of other sites, with headers that
-    keep browsers careful.
+    """ASGI middleware: answers requests for known hosts alone, and none of other sites' pages, with headers
+    that keep browsers careful.
     """
 
     def __init__(self, app: ASGIApp, allowed_hosts: Collection[str]) -> None:
@@ -66,7 +66,7 @@ class Guard:
 
 
 def is_of_other_site(headers: Mapping[str, str]) -> bool:
-    """Whether a page of another site has the browser send a request, other than to show a page of the console."""
+    """Whether a page of another site has the browser ask for something else than a page to show by itself."""
     if headers.get("sec-fetch-site") not in ("cross-site", "same-site"):
         return False
     return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")

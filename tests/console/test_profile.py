@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.cli import topic_profile
 from pykafka_broker.cli.produce import NewRecord, Writer
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.console import profile
@@ -45,10 +46,10 @@ def test_a_part_of_a_topic_is_counted(reader: Browser, client: Client) -> None:
 
 
 def test_a_large_topic_is_counted_in_part_and_the_page_says_so(
-    reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch
+    reader: Browser, client: Client, broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(client, "large")
-    writer = Writer(client, "large")
+    writer = Writer(client, "large", timestamp_ms=1767323045000)
     for _ in range(10):
         writer.write([NewRecord(b"k", bytes(900_000))])
     monkeypatch.setattr(profile, "COUNTED_S", 0.0)
@@ -59,4 +60,16 @@ def test_a_large_topic_is_counted_in_part_and_the_page_says_so(
     # One answer has less than all of them.
     assert 0 < int(counted) < 10
     assert any(f"{counted} of 10 offsets are counted" in alert for alert in page.alerts)
-    assert "topics profile large" in page.source
+    assert f">pykafka-broker topics profile large -b {broker}<" in page.source
+    part = reader.page("/topics/large/profile", since="2026-01-01T00:00:00+00:00", partition="0")
+    command = f"pykafka-broker topics profile large --since 1767225600000 --partition 0 -b {broker}"
+    assert f">{command}<" in part.source
+
+
+def test_the_page_says_how_to_see_the_rows_it_leaves_out(reader: Browser, client: Client) -> None:
+    create(client, "wide", partitions=topic_profile.SHOWN_PARTITIONS + 1)
+
+    assert (
+        "(1 smaller partition with pykafka-broker topics profile --json)"
+        in reader.page("/topics/wide/profile").source
+    )

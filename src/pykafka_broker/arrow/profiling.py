@@ -77,7 +77,8 @@ def profile(
     is_enough: Callable[[], bool] | None = None,
 ) -> TopicProfile:
     """What is in these batches. `advance` is told the bytes and the number of records that were counted. Once
-    `is_enough`, no more are read, and the offsets of the partitions end there.
+    `is_enough`, which is asked after some batches, no more are read. Of the partitions in the result, each
+    ends behind its last batch that was read.
 
     Raises:
         KafkaError, ConnectionError: as `read_topic` while reading.

@@ -130,7 +130,7 @@ def _profiled(
 
 @contextmanager
 def needing_numpy() -> Iterator[None]:
-    """Import what counts.
+    """What is imported while this is entered may lack numpy: the error then says how to install it.
 
     Raises:
         click.ClickException: numpy is not installed.
@@ -201,9 +201,9 @@ def _shown(value: Any) -> str:
 # ---------
 
 
-def profile_tables(found: TopicProfile) -> Iterator[tuple[str, Table]]:
-    """What is in a topic, for a person: tables by their names."""
-    yield "Partitions", _partitions(found)
+def profile_tables(found: TopicProfile, rest: str = "with --json") -> Iterator[tuple[str, Table]]:
+    """What is in a topic, for a person: tables by their names. `rest` says how to see the rows left out."""
+    yield "Partitions", _partitions(found, rest)
     if found.hot_keys:
         yield "Hot keys", _hot_keys(found)
     yield "Sizes", _sizes(found)
@@ -213,7 +213,7 @@ def profile_tables(found: TopicProfile) -> Iterator[tuple[str, Table]]:
     if looks:
         yield "Content", _contents(looks)
     if found.headers:
-        yield "Headers", _headers(found)
+        yield "Headers", _headers(found, rest)
 
 
 def _hot_keys(found: TopicProfile) -> Table:
@@ -259,7 +259,7 @@ def _codecs(found: TopicProfile) -> Table:
     )
 
 
-def _headers(found: TopicProfile) -> Table:
+def _headers(found: TopicProfile, rest: str) -> Table:
     hidden = len(found.headers) - SHOWN_HEADERS
     return Table(
         columns=(Column("HEADER", is_prose=True), Column("HEADERS UP TO", is_number=True)),
@@ -267,7 +267,7 @@ def _headers(found: TopicProfile) -> Table:
             [each.name if each.is_whole else f"{each.name}…", each.headers]
             for each in found.headers[:SHOWN_HEADERS]
         ],
-        footer=f"({hidden} more with --json)"
+        footer=f"({hidden} more {rest})"
         if hidden > 0
         else _others("name", "header", found.other_headers_at_most),
     )
@@ -281,7 +281,7 @@ def _others(what: str, where: str, at_most: int) -> str:
     )
 
 
-def _partitions(found: TopicProfile) -> Table:
+def _partitions(found: TopicProfile, rest: str) -> Table:
     shown = sorted(found.partitions, key=lambda each: (-each.records, each.partition))[:SHOWN_PARTITIONS]
     left_out = len(found.partitions) - len(shown)
     return Table(
@@ -299,7 +299,7 @@ def _partitions(found: TopicProfile) -> Table:
             Column("BEHIND", is_number=True, drop=5),
         ),
         rows=[_partition_row(each, found) for each in sorted(shown, key=lambda each: each.partition)],
-        footer=f"({counted(left_out, 'smaller partition')} with --json)" if left_out else None,
+        footer=f"({counted(left_out, 'smaller partition')} {rest})" if left_out else None,
     )
 
 

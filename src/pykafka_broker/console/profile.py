@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from shlex import quote
 
 from pykafka_broker.cli.cluster import Cluster
 from pykafka_broker.cli.offsets import parse_since_ms
@@ -11,8 +10,9 @@ from pykafka_broker.cli.topic_profile import needing_numpy, profile_tables, rang
 from pykafka_broker.console.messages import readable
 from pykafka_broker.console.page import Field, Form, Link, Page, Part, Section, Text, listing, topic_url
 from pykafka_broker.console.visit import Visit
+from pykafka_broker.doctor.findings import argument
 
-#: The most time that a page counts.
+#: The time after which a page counts no more, once it has the answer that it waits for.
 COUNTED_S = 5.0
 HOT_KEYS = 10
 
@@ -44,19 +44,30 @@ def show(visit: Visit) -> Page:
     wanted = sum(end - start for start, end in source.wanted.values())
     counted = sum(each.end_offset - each.start_offset for each in found.partitions)
     if counted < wanted:
-        command = f"pykafka-broker topics profile {quote(topic)}"
-        cluster = Cluster(visit.settings.bootstrap, visit.settings.timeout_s)
         parts += [
             Text(
                 f"After {COUNTED_S:g} seconds, {counted:,} of {wanted:,} offsets are counted, more of some "
-                "partitions than of others. Choose a shorter time, or count all of them with",
+                "partitions than of others. Choose a later start, or count all of them with",
                 "warning",
             ),
-            Text(cluster.addressed(command), "code"),
+            Text(_command(visit, topic, since_ms, chosen), "code"),
         ]
-    tables = [Section(name, (listing(table, f"{name} of {topic}"),)) for name, table in profile_tables(found)]
+    tables = [
+        Section(name, (listing(table, f"{name} of {topic}"),))
+        for name, table in profile_tables(found, "with pykafka-broker topics profile --json")
+    ]
     return Page(
         f"Profile of {topic}",
         (Section("Count", parts), *tables),
         (Link("Topic", topic_url(topic)), Link("Records", topic_url(topic, "/messages"))),
     )
+
+
+def _command(visit: Visit, topic: str, since_ms: int | None, partitions: tuple[int, ...]) -> str:
+    """The command that counts the same, in the same cluster: since a time that does not move on meanwhile."""
+    words = ["pykafka-broker topics profile", argument(topic)]
+    words += [] if since_ms is None else [f"--since {since_ms}"]
+    words += [f"--partition {partition}" for partition in partitions]
+    # Commands are indented where a text proposes them (`cli/proposals.py`).
+    proposed = f"  {' '.join(words)}"
+    return Cluster(visit.settings.bootstrap, visit.settings.timeout_s).addressed(proposed).strip()

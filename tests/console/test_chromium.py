@@ -23,9 +23,11 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from pykafka_broker.cli.produce import NewRecord, Writer
 from pykafka_broker.cli.share_group_state import set_start_offsets
+from pykafka_broker.cli.topics import delete_topics
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import commit_offsets
 from pykafka_broker.client.producer import Producer
+from pykafka_broker.console import app
 from pykafka_broker.console.server import bound, server
 from pykafka_broker.console.settings import Settings
 from pykafka_broker.protocol.records.batch import build_batch
@@ -220,6 +222,26 @@ def test_numbers_and_records_come_by_themselves(light: webdriver.Chrome, site: s
 
         waited(light).until(came)
     assert light.find_elements(By.CSS_SELECTOR, "tbody img, tbody script") == []
+
+
+def notice_on(browser: webdriver.Chrome, told: str) -> None:
+    waited(browser).until(lambda browser: told in browser.find_element(By.ID, "live").text)
+
+
+def test_a_page_says_when_its_numbers_are_no_longer_live(
+    light: webdriver.Chrome, site: str, broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the cluster answers with an error, and where the stream is refused, which ends it for good."""
+    with Client(broker) as client:
+        create(client, "gone-while-followed")
+        light.get(f"{site}/topics/gone-while-followed/messages/tail")
+        assert list(delete_topics(client, ["gone-while-followed"]))
+        notice_on(light, "Not live now: ")
+    monkeypatch.setattr(app, "MAX_STREAMS", 0)
+    light.get(site)
+    notice_on(light, "No longer live: load the page again.")
+    # Other tests shall not find the complaint about the refusal.
+    problems(light)
 
 
 def test_everything_can_be_done_with_the_keys(light: webdriver.Chrome, site: str) -> None:

@@ -15,9 +15,23 @@ function draw(element, numbers) {
 const courses = new Map();
 for (const element of document.querySelectorAll("[data-series]")) courses.set(element.dataset.series, { element, numbers: [] });
 
+const notice = document.getElementById("live");
+
+function tell(text) {
+  // The same text again would be read out again.
+  if (notice.textContent !== text) notice.textContent = text;
+}
+
 function follow(url, take) {
   const source = new EventSource(url);
-  source.onmessage = (event) => take(JSON.parse(event.data));
+  source.onmessage = (event) => {
+    const news = JSON.parse(event.data);
+    tell(news.error ? `Not live now: ${news.error}` : "");
+    take(news);
+  };
+  // A stream that has ended is opened again; one that is refused, such as after the session, stays closed.
+  source.onerror = () =>
+    tell(source.readyState === EventSource.CLOSED ? "No longer live: load the page again." : "Not live now: connecting again.");
   window.addEventListener("pagehide", () => source.close());
 }
 

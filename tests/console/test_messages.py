@@ -91,20 +91,24 @@ def test_records_are_found_by_a_path_of_their_json(reader: Browser, client: Clie
 def test_a_long_search_is_gone_on_with_where_it_stopped(
     reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The download of a page begins where the page does."""
     monkeypatch.setattr(messages, "SHOWN", 2)
     monkeypatch.setattr(messages, "SCANNED", 4)
     written(client, "long", *("ab"[number % 2] for number in range(9)))
-    found = []
+    found: list[int] = []
+    downloaded: list[int] = []
     page = reader.page("/topics/long/messages", **{"from": "beginning", "q": "b", "in": "value"})
     while True:
         found += (
             [int(row[1]) for row in page.rows("Records of long")] if "Records of long" in page.tables else []
         )
+        lines = reader.get(page.links["Download as JSON lines"]).content.splitlines()
+        downloaded += [json.loads(line)["offset"] for line in lines]
         if "Go on" not in page.links:
             break
         page = reader.page(page.links["Go on"])
 
-    assert found == [1, 3, 5, 7]
+    assert found == downloaded == [1, 3, 5, 7]
 
 
 def test_long_values_are_cut(reader: Browser, client: Client) -> None:
@@ -209,13 +213,23 @@ def test_what_is_found_is_downloaded_as_json_lines_and_as_parquet(reader: Browse
     ]
 
 
-def test_a_download_has_a_limit(reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(client, "limited", "aaaa", "bbbb", "cccc")
-    query = {"from": "beginning"}
-    monkeypatch.setattr(messages, "DOWNLOADED_BYTES", 20)
-    assert len(reader.get("/topics/limited/messages/jsonl", **query).content.splitlines()) == 2
-    monkeypatch.setattr(messages, "DOWNLOADED", 1)
-    assert len(reader.get("/topics/limited/messages/jsonl", **query).content.splitlines()) == 1
+@pytest.mark.parametrize(
+    ("limit", "number", "lines"),
+    [("DOWNLOADED_BYTES", 29, 2), ("DOWNLOADED", 1, 1), ("SCANNED", 2, 2), ("SCAN_S", 0.0, 0)],
+)
+def test_a_download_has_limits_and_says_that_it_is_a_part(
+    reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch, limit: str, number: float, lines: int
+) -> None:
+    topic = f"limited-by-{limit}"
+    create(client, topic)
+    # Ten bytes each.
+    Writer(client, topic, headers=(("h", b"v"),)).write([NewRecord(b"key-", b"aaaa") for _ in range(3)])
+    monkeypatch.setattr(messages, limit, number)
+
+    answer = reader.get(f"/topics/{topic}/messages/jsonl", **{"from": "beginning"})
+
+    assert len(answer.content.splitlines()) == lines
+    assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''{topic}.part.jsonl"
 
 
 def test_a_record_is_written_with_headers_and_shown(writer: Browser, client: Client) -> None:

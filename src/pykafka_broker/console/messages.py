@@ -38,6 +38,7 @@ from pykafka_broker.console.page import (
 )
 from pykafka_broker.console.search import PARTS, PathError, Search, parse_path
 from pykafka_broker.console.visit import Visit
+from pykafka_broker.protocol.records.batch import Record
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted, cut, listed
 
@@ -45,7 +46,7 @@ from pykafka_broker.system.wording import counted, cut, listed
 SHOWN, SHOWN_CHARACTERS = 100, 2_000
 #: The most records that a search reads, and the most time that it takes, before the visitor has it go on.
 SCANNED, SCAN_S = 100_000, 5.0
-#: The most records, and bytes of keys and values, of a download.
+#: The most records, and bytes of keys, values and headers, of a download. It ends where a search does, too.
 DOWNLOADED, DOWNLOADED_BYTES = 10_000, 64 * 1024 * 1024
 #: The records that are decoded together.
 AT_ONCE = 200
@@ -192,10 +193,12 @@ def show(visit: Visit) -> Page:
     others = {key: value for key, value in visit.query.items() if key not in ("at", "done")}
     parts: list[Part] = [_form(visit), *left_out, _table(topic, found)]
     parts.append(Text(f"{counted(len(found), 'record')} of {scan.scanned} that were read."))
+    # From where this page begins, also after "Go on".
+    same = {**others, "at": visit.asked("at")}
     links = [
         Link("Follow new records", topic_url(topic, "/messages/tail")),
-        Link("Download as JSON lines", url(topic_url(topic, "/messages/jsonl"), **others)),
-        Link("Download as Parquet", url(topic_url(topic, "/messages/parquet"), **others)),
+        Link("Download as JSON lines", url(topic_url(topic, "/messages/jsonl"), **same)),
+        Link("Download as Parquet", url(topic_url(topic, "/messages/parquet"), **same)),
         Link("Topic", topic_url(topic)),
     ]
     if not scan.reader.is_finished:
@@ -284,7 +287,8 @@ def download_json(visit: Visit) -> Response:
     """The records that match as JSON lines, as `consume --json` prints them."""
     topic = visit.path["topic"]
     output = JsonOutput(topic)
-    return _file(topic, "jsonl", b"".join(output.line(one.read) for one in _downloaded(visit)))
+    found, is_part = _downloaded(visit)
+    return _file(topic, "jsonl", b"".join(output.line(one.read) for one in found), is_part=is_part)
 
 
 def download_parquet(visit: Visit) -> Response:
@@ -301,6 +305,7 @@ def download_parquet(visit: Visit) -> Response:
     from pykafka_broker.arrow.core.columns import KAFKA_COLUMNS, schema_of
 
     topic = visit.path["topic"]
+    found, is_part = _downloaded(visit)
     rows = [
         {
             "key": one.read.record.key,
@@ -316,25 +321,37 @@ def download_parquet(visit: Visit) -> Response:
             ]
             or None,
         }
-        for one in _downloaded(visit)
+        for one in found
     ]
     file = io.BytesIO()
     pyarrow.parquet.write_table(pa.Table.from_pylist(rows, schema_of(KAFKA_COLUMNS)), file)
-    return _file(topic, "parquet", file.getvalue())
+    return _file(topic, "parquet", file.getvalue(), is_part=is_part)
 
 
-def _downloaded(visit: Visit) -> Iterator[Found]:
+def _downloaded(visit: Visit) -> tuple[list[Found], bool]:
+    """The records that match, up to a limit, and whether there may be more: the name of a file says `.part`."""
     known_topic(visit.client, visit.path["topic"])
+    scan = Scan(visit, chosen(visit))
+    taken: list[Found] = []
     left_bytes = DOWNLOADED_BYTES
-    for found in islice(Scan(visit, chosen(visit)).matches(), DOWNLOADED):
-        left_bytes -= len(found.read.record.key or b"") + len(found.read.record.value or b"")
+    for found in islice(scan.matches(), DOWNLOADED):
+        left_bytes -= _bytes_of(found.read.record)
         if left_bytes < 0:
-            return
-        yield found
+            return taken, True
+        taken.append(found)
+    return taken, not scan.reader.is_finished
 
 
-def _file(topic: str, suffix: str, data: bytes) -> Response:
-    attachment = f"attachment; filename*=UTF-8''{quote(topic, safe='')}.{suffix}"
+def _bytes_of(record: Record) -> int:
+    headers = sum(
+        len(name.encode(errors="surrogateescape")) + len(value or b"") for name, value in record.headers
+    )
+    return len(record.key or b"") + len(record.value or b"") + headers
+
+
+def _file(topic: str, suffix: str, data: bytes, *, is_part: bool) -> Response:
+    name = f"{quote(topic, safe='')}{'.part' if is_part else ''}.{suffix}"
+    attachment = f"attachment; filename*=UTF-8''{name}"
     return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": attachment})
 
 

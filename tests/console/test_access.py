@@ -12,6 +12,7 @@ import pytest
 from pykafka_broker.cli.acls import Acl, described_acls
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.console import app
+from pykafka_broker.console import page as console_page
 from pykafka_broker.console.live import LAG, THROUGHPUT
 from pykafka_broker.console.settings import Settings
 from tests.cli.conftest import run_command
@@ -44,17 +45,22 @@ def test_an_acl_is_added_shown_and_removed(writer: Browser, client: Client) -> N
     assert described_acls(client, None, None, "any") == []
 
 
-def test_users_and_quotas_are_shown(reader: Browser, broker: str) -> None:
+def test_users_and_quotas_are_shown_page_by_page(
+    reader: Browser, broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for words in (
         ("users", "set", "carol", "--password-file", "-"),
-        ("quotas", "set", "--user", "carol", "producer_byte_rate=1000"),
+        ("quotas", "set", "--user", "carol", "consumer_byte_rate=1", "producer_byte_rate=2"),
     ):
         assert run_command(*words, "-b", broker, stdin=b"carol-secret\n").status == 0
 
+    monkeypatch.setattr(console_page, "PAGE_ROWS", 1)
     page = reader.page("/access")
+    second = reader.page(page.links["Next page"])
 
-    assert page.rows("Users") == [["carol", "SCRAM-SHA-512", "4096"]]
-    assert page.rows("Quotas") == [["user-principal 'carol'", "producer_byte_rate", "1000"]]
+    assert page.rows("Users") == second.rows("Users") == [["carol", "SCRAM-SHA-512", "4096"]]
+    assert page.rows("Quotas") == [["user-principal 'carol'", "consumer_byte_rate", "1"]]
+    assert second.rows("Quotas") == [["user-principal 'carol'", "producer_byte_rate", "2"]]
 
 
 def test_the_quorum_the_features_and_the_disks_are_shown(reader: Browser) -> None:

@@ -44,6 +44,17 @@ def test_a_group_shows_its_state_its_members_and_its_lag(
     assert "The group is Stable: every member has its partitions." in page.source
 
 
+def test_the_lags_of_a_large_group_come_a_hundred_a_page(reader: Browser, client: Client) -> None:
+    create(client, "many", partitions=120)
+    commit_until_done(client, "of-many", {("many", partition): 0 for partition in range(120)})
+
+    first = reader.page("/groups/of", group="of-many")
+    second = reader.page(first.links["Next page"])
+
+    lags = [[row[1] for row in page.rows("Lag of of-many")] for page in (first, second)]
+    assert lags == [[str(number) for number in range(100)], [str(number) for number in range(100, 120)]]
+
+
 def test_a_name_of_a_group_may_have_anything_in_it(writer: Browser, client: Client) -> None:
     name = f"a/b?c&d=e#{SCRIPT}"
     create(client, "named")

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pykafka_broker.cli.topics import NewTopics, describe_topics
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.console.settings import Settings
+from pykafka_broker.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from tests.console.browser import Browser
 
 
@@ -36,6 +44,25 @@ def test_topics_come_a_hundred_a_page_and_are_found_by_a_part_of_their_names(
     assert second.links["Previous page"] == "/topics?q=PAGED-&page=0"
     assert len(found.rows("Topics")) == 10
     assert "Next page" not in found.links
+
+
+def test_a_page_of_10_000_topics_has_a_hundred_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = {"leader_id": 1, "replica_nodes": [1], "isr_nodes": [1]}
+    partition = MetadataResponsePartition(error_code=0, partition_index=0, **nodes)
+    topics = [
+        MetadataResponseTopic(error_code=0, name=f"t-{number:05}", partitions=[partition])
+        for number in range(10_000)
+    ]
+    monkeypatch.setattr(
+        Client, "metadata", lambda _client, _topics: MetadataResponse(brokers=[], topics=topics)
+    )
+    monkeypatch.setattr(Settings, "asks_for_user", lambda _settings: False)
+
+    with Browser(Settings("127.0.0.1:1")) as browser:
+        page = browser.page("/topics", page="42")
+
+    assert [row[0] for row in page.rows("Topics")] == [f"t-{number:05}" for number in range(4200, 4300)]
+    assert len(page.source) < 100_000
 
 
 def test_a_topic_shows_its_partitions_what_it_sets_itself_and_where_it_lies(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import click
 
 from pykafka_broker.cli.acls import (
@@ -15,9 +17,10 @@ from pykafka_broker.cli.acls import (
     kafka_word,
     remove_acls,
 )
+from pykafka_broker.cli.cells import Table
 from pykafka_broker.cli.quotas import quota_table, quotas_of
 from pykafka_broker.cli.users import credential_table, credentials
-from pykafka_broker.console.page import Field, Form, Page, Part, Section, if_told, listing, page_of
+from pykafka_broker.console.page import Field, Form, Page, Part, Section, if_told, listing, one_page
 from pykafka_broker.console.visit import Visit
 
 #: The fields of an ACL, with the values that each may have; any text, if none are given.
@@ -37,15 +40,16 @@ def show(visit: Visit) -> Page:
     """The page of ACLs, users and quotas."""
     client = visit.client
 
-    def acls() -> list[Part]:
-        found = sorted(set(described_acls(client, None, None, "any")))
-        rows, pages = page_of([tuple(acl) for acl in found], "/access", visit.query)
-        return [listing(acl_table([]), "ACLs", rows, pages)]
+    def section(name: str, table: Callable[[], Table]) -> Section:
+        def part() -> Sequence[Part]:
+            return (one_page(listing(table(), name), "/access", visit.query, name.lower()),)
+
+        return Section(name, if_told(part))
 
     sections = [
-        Section("ACLs", if_told(acls)),
-        Section("Users", if_told(lambda: (listing(credential_table(credentials(client)[0]), "Users"),))),
-        Section("Quotas", if_told(lambda: (listing(quota_table(quotas_of(client, {})), "Quotas"),))),
+        section("ACLs", lambda: acl_table(sorted(set(described_acls(client, None, None, "any"))))),
+        section("Users", lambda: credential_table(credentials(client)[0])),
+        section("Quotas", lambda: quota_table(quotas_of(client, {}))),
     ]
     if visit.can_write:
         fields = [

@@ -36,6 +36,7 @@ from pykafka_broker.console.page import (
     Section,
     Text,
     listing,
+    one_page,
     page_of,
     url,
 )
@@ -96,8 +97,8 @@ def show(visit: Visit) -> Page:
     why = explained(client, Kind.GROUP, name, lambda *_: [state_fact(state)])
     sections = [
         Section("State", (about, *explain.parts(visit, "/groups/of", why))),
-        Section("Members", (members,)),
-        Section("Lag", (offsets,)),
+        Section("Members", (one_page(members, "/groups/of", visit.query, "members"),)),
+        Section("Lag", (one_page(offsets, "/groups/of", visit.query, "partitions"),)),
         Section("Other offsets", (_reset_form(visit, name, is_share=is_share),)),
     ]
     if visit.can_write:

@@ -329,7 +329,7 @@ def download_parquet(visit: Visit) -> Response:
 
 
 def _downloaded(visit: Visit) -> tuple[list[Found], bool]:
-    """The records that match, up to a limit, and whether there may be more: the name of a file says `.part`."""
+    """The records that match, up to a limit, and whether there may be more."""
     known_topic(visit.client, visit.path["topic"])
     scan = Scan(visit, chosen(visit))
     taken: list[Found] = []
@@ -350,6 +350,7 @@ def _bytes_of(record: Record) -> int:
 
 
 def _file(topic: str, suffix: str, data: bytes, *, is_part: bool) -> Response:
+    # The file says that there may be more, also when its page is closed.
     name = f"{quote(topic, safe='')}{'.part' if is_part else ''}.{suffix}"
     attachment = f"attachment; filename*=UTF-8''{name}"
     return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": attachment})

@@ -147,19 +147,27 @@ def if_told(make: Callable[[], Sequence[Part]]) -> Sequence[Part]:
 
 
 def page_of(
-    found: Sequence[Found], path: str, query: Mapping[str, str]
+    found: Sequence[Found], path: str, query: Mapping[str, str], by: str = "page"
 ) -> tuple[Sequence[Found], list[Link]]:
-    """What the page that `query` asks for by `page` shows, and the links to its neighbours."""
+    """What the page that `query` asks for shows, and the links to its neighbours. `by` is the name of its
+    number in the query: where several tables are shown together, each has a name.
+    """
     last = max(0, (len(found) - 1) // PAGE_ROWS)
-    asked = query.get("page", "0")
+    asked = query.get(by, "0")
     number = min(int(asked), last) if asked.isdecimal() and len(asked) < 9 else 0
-    others = {key: value for key, value in query.items() if key not in ("page", "done")}
+    others = {key: value for key, value in query.items() if key not in (by, "done")}
     links = [
-        Link(text, url(path, **others, page=to))
+        Link(text, url(path, **others, **{by: to}))
         for text, to in (("Previous page", number - 1), ("Next page", number + 1))
         if 0 <= to <= last
     ]
     return found[number * PAGE_ROWS : (number + 1) * PAGE_ROWS], links
+
+
+def one_page(shown: Listing, path: str, query: Mapping[str, str], by: str) -> Listing:
+    """The page of a table that `query` asks for, as `page_of` finds it."""
+    rows, pages = page_of(shown.rows, path, query, by)
+    return shown._replace(rows=rows, pages=pages)
 
 
 def marked(text: str | int, *, is_well: bool) -> Cell:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pykafka_broker.cli.produce import NewRecord, Writer
 from pykafka_broker.cli.share_group_state import set_start_offsets, start_offsets
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import commit_until_done, committed_offsets
@@ -99,10 +100,39 @@ def test_other_offsets_are_shown_and_then_set(
 
 @pytest.mark.parametrize(
     ("to", "value"),
-    [("", ""), ("nowhere", ""), ("to_offset", "x"), ("to_datetime", ""), ("by_duration", "1 day")],
+    [
+        ("", ""),
+        ("nowhere", ""),
+        ("to_offset", "x"),
+        ("to_offset", "-5"),
+        ("shift_by", "-1" + "0" * 24),
+        ("to_offset", "1" + "0" * 18 + "x"),
+        ("to_offset", str(2**63)),
+        ("to_datetime", ""),
+        ("by_duration", "1 day"),
+    ],
 )
 def test_nonsense_is_told(reader: Browser, client: Client, to: str, value: str) -> None:
-    assert reader.get("/groups/reset", group="any", to=to, value=value).status == 400
+    answer = reader.get("/groups/reset", group="any", to=to, value=value)
+
+    assert answer.status == 400
+    assert value in answer.page.source
+
+
+def test_the_offsets_that_were_shown_are_set(writer: Browser, client: Client) -> None:
+    """Not those of the moment, which may have moved on."""
+    written(client, "moving", "0", "1")
+    committed(client, "movers", "moving", 1)
+    latest = writer.page("/groups/reset", group="movers", to="to_latest")
+    shift = writer.page("/groups/reset", group="movers", to="shift_by", value="1")
+    Writer(client, "moving").write([NewRecord(None, b"2")])
+
+    for preview in (latest, shift):
+        assert writer.send(preview, "/groups/reset").status == 200
+        assert offsets(client, "movers") == {("moving", 0): 2}
+    for nonsense in ("", "moving", "moving:0:x", "moving:0:-1", f"moving:{2**31}:0", "moving:0:1,,"):
+        assert writer.send(latest, "/groups/reset", offsets=nonsense).status == 400
+    assert offsets(client, "movers") == {("moving", 0): 2}
 
 
 def test_a_group_with_members_keeps_its_offsets(writer: Browser, client: Client, broker: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from pykafka_broker.cli.explain.group import state_fact
 from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets
 from pykafka_broker.cli.group_state import describe_group, list_groups, positions, state_cell
 from pykafka_broker.cli.groups import check_inactive, member_table, offset_table, state_table
+from pykafka_broker.cli.offsets import LONG_MAX, parse_number
 from pykafka_broker.cli.options import INT32_MAX
 from pykafka_broker.cli.reset_offsets import ABSOLUTE_TARGETS, TARGETS
 from pykafka_broker.cli.share_group_state import describe_share_group, set_start_offsets, start_offsets
@@ -224,25 +226,43 @@ def preview(visit: Visit) -> Page:
         _reset_form(visit, name, is_share=is_share),
         listing(Table(columns), f"New offsets of {name}", rows),
     ]
-    if visit.can_write:
-        hidden = [(key, visit.query.get(key, "")) for key in ("group", "topics", "to", "value")]
+    if visit.can_write and new:
+        # The offsets that are shown: computed again, the end, a time or a shift would be elsewhere.
+        shown = ",".join(
+            f"{topic}:{partition}:{offset}" for (topic, partition), offset in sorted(new.items())
+        )
+        hidden = [("group", name), ("offsets", shown)]
         parts.append(Form("/groups/reset", "Set these offsets", hidden=hidden, is_dangerous=True))
-    else:
+    elif not visit.can_write:
         parts.append(Text("Nothing is changed: this console shows only."))
     return Page(f"Other offsets of {name}", (Section("Preview", parts),), (Link("Group", group_url(name)),))
 
 
 def reset(visit: Visit) -> str:
-    """Set the offsets of a group without members."""
-    name, client = visit.form.get("group", ""), visit.client
-    is_share = _is_share(client, name)
-    _, new = _new_offsets(client, visit.form, is_share=is_share)
-    if is_share:
+    """Set the offsets of a group without members, as the preview has shown them."""
+    name, client, new = visit.form.get("group", ""), visit.client, _shown_offsets(visit.given("offsets"))
+    if _is_share(client, name):
         set_start_offsets(client, name, new)
     else:
         check_inactive(client, name)
         client.at_coordinator(name, lambda node_id: commit_offsets(client, node_id, name, new))
     return group_url(name, done="changed")
+
+
+def _shown_offsets(text: str) -> dict[PartitionKey, int]:
+    """Offsets like `orders:0:120,orders:1:7`.
+
+    Raises:
+        click.ClickException: they are none.
+    """
+    offsets: dict[PartitionKey, int] = {}
+    for entry in text.split(","):
+        topic, _, rest = entry.partition(":")
+        partition, _, offset = rest.partition(":")
+        if not (topic and partition.isdecimal() and offset.isdecimal()) or int(partition[:20]) > INT32_MAX:
+            raise click.ClickException(f"{entry!r} is no offset of a partition")
+        offsets[topic, int(partition)] = parse_number(offset)
+    return offsets
 
 
 def _new_offsets(
@@ -265,18 +285,21 @@ def _new_offsets(
     partitions = chosen_partitions(client, topics) if topics else sorted(now)
     target: Any = value
     if how in WITH_NUMBER:
-        target = _number(value, least=0 if how == "to_offset" else -INT32_MAX)
+        target = _number(value, least=0 if how == "to_offset" else -LONG_MAX)
     elif how in WITH_TEXT and not value:
         raise click.ClickException(f"Say which: {TO[how]}")
     return now, new_offsets(client, partitions, {} if is_share else now, how, target)
 
 
 def _number(text: str, least: int) -> int:
-    try:
-        number = int(text[:20])
-    except ValueError:
-        raise click.ClickException(f"{text!r} is no number") from None
-    return max(number, least)
+    """A number of a form.
+
+    Raises:
+        click.ClickException: it is none, or less than `least`, or more than offsets can be.
+    """
+    if re.fullmatch(r"[+-]?\d{1,19}", text) and least <= (number := int(text)) <= LONG_MAX:
+        return number
+    raise click.ClickException(f"{text!r} is no number from {least} to {LONG_MAX}")
 
 
 def delete(visit: Visit) -> str:

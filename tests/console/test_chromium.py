@@ -6,14 +6,18 @@ With PYKAFKA_BROKER_SCREENSHOTS set to a folder, it writes the pictures of docs/
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tarfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import pyarrow.parquet
 import pytest
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
@@ -28,13 +32,17 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import commit_offsets
 from pykafka_broker.client.producer import Producer
 from pykafka_broker.console import app
+from pykafka_broker.console.routes import PAGES as ROUTES
 from pykafka_broker.console.server import bound, server
 from pykafka_broker.console.settings import Settings
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.spark.progress import described
+from tests.cli.conftest import RunningBroker
 from tests.cli.test_explain import join_and_leave
+from tests.console.conftest import overrides
 from tests.console.test_messages import MARK_UP
 from tests.console.test_topics import create
+from tests.console.test_transactions import hang
 from tests.support.pages import REPOSITORY
 
 pytestmark = pytest.mark.slow
@@ -56,6 +64,7 @@ PAGES = {
     "reset": "/groups/reset?group=billing&to=to_earliest",
     "transactions": "/transactions",
     "transaction": "/transactions/of?id=payer",
+    "hanging": "/transactions/hanging?topic=stuck&partition=0&offset=0",
     "explain": "/explain?kind=group&name=billing",
     "quorum": "/quorum",
     "access": "/access",
@@ -64,6 +73,31 @@ PAGES = {
     "sign-in": "/sign-in",
     "error": "/topics/unknown",
 }
+#: Topics with a transaction that hangs: one to look at, the others to abort it, with and without scripts.
+HANGING = ("stuck", "stuck-true", "stuck-false")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker with ACLs and a history, in which transactions may hang: it does not ask their coordinator."""
+    unverified = [*overrides(), "transaction.partition.verification.enable=false"]
+    with RunningBroker(tmp_path_factory.mktemp("data"), overrides=unverified) as running:
+        yield running.address
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[str]:
+    """The URL of a console on a socket."""
+    taken = bound("127.0.0.1", 0)
+    port = taken.getsockname()[1]
+    served = server(settings._replace(port=port))
+    thread = threading.Thread(target=served.run, args=([taken],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        served.should_exit = True
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -84,14 +118,11 @@ def site(broker: str) -> Iterator[str]:
         producer = Producer(client, "payer", transaction_timeout_ms=600_000)
         producer.initialise()
         producer.write(("payments", 0), build_batch([(0, b"k", b"v", ())]))
-    taken = bound("127.0.0.1", 0)
-    port = taken.getsockname()[1]
-    served = server(Settings(broker, write=True, port=port))
-    thread = threading.Thread(target=served.run, args=([taken],))
-    thread.start()
-    yield f"http://127.0.0.1:{port}"
-    served.should_exit = True
-    thread.join()
+        for topic in HANGING:
+            create(client, topic)
+            hang(client, topic)
+    with serving(Settings(broker, write=True)) as at:
+        yield at
 
 
 def chromium(*, scripts: bool = True) -> webdriver.Chrome:
@@ -168,6 +199,13 @@ def keep(browser: webdriver.Chrome, name: str) -> None:
 def waited(browser: webdriver.Chrome) -> WebDriverWait[webdriver.Chrome]:
     # An element that was found may be gone before it is asked: the page has changed meanwhile.
     return WebDriverWait(browser, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException])
+
+
+@pytest.mark.parametrize("path", [path for path, _ in ROUTES])
+def test_each_page_is_among_those_that_are_looked_at(path: str) -> None:
+    pattern = re.sub(r"\\{topic\\}", "[^/]+", re.escape(path))
+
+    assert any(re.fullmatch(pattern, urlsplit(shown).path) for shown in PAGES.values())
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -319,6 +357,10 @@ def test_each_action_is_done(site: str, scripts: bool) -> None:
         browser.get(f"{site}/topics/{topic}")
         fill_in(browser, f"/topics/{topic}/delete", name=topic)
         assert status_of(browser) == "It is deleted."
+        stuck = f"stuck-{scripts}".lower()
+        browser.get(f"{site}/transactions/hanging?topic={stuck}&partition=0&offset=0")
+        fill_in(browser, "/transactions/hanging/abort", name=f"{stuck}-0")
+        assert status_of(browser) == "It is aborted."
         if scripts:
             browser.get(f"{site}/transactions/of?id=payer")
             fill_in(browser, "/transactions/abort", name="payer")
@@ -326,6 +368,39 @@ def test_each_action_is_done(site: str, scripts: bool) -> None:
             browser.get(f"{site}/groups/of?group=to-lake")
             fill_in(browser, "/groups/delete", name="to-lake")
             assert status_of(browser) == "It is deleted."
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_user_signs_in_and_out(secured: Settings, scripts: bool) -> None:
+    with serving(secured) as at, chromium(scripts=scripts) as browser:
+
+        def title() -> str:
+            return browser.find_element(By.TAG_NAME, "h1").text
+
+        browser.get(f"{at}/topics")
+        assert title() == "Sign in"
+        fill_in(browser, "/sign-in", user="bob", password="wrong", mechanism="PLAIN")
+        assert "Invalid username or password" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
+        fill_in(browser, "/sign-in", user="bob", password="bob-secret", mechanism="PLAIN")
+        assert title() == "Cluster"
+        assert "bob" in browser.find_element(By.TAG_NAME, "header").text
+        fill_in(browser, "/sign-out")
+        assert title() == "Sign in"
+        browser.get(f"{at}/topics")
+        assert title() == "Sign in"
+
+
+def test_records_are_downloaded(light: webdriver.Chrome, site: str, tmp_path: Path) -> None:
+    where = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    light.execute_cdp_cmd("Browser.setDownloadBehavior", where)
+    light.get(f"{site}/topics/orders/messages")
+    for form, name in (("JSON lines", "orders.jsonl"), ("Parquet", "orders.parquet")):
+        light.find_element(By.LINK_TEXT, f"Download as {form}").click()
+        # It has another name before it is complete.
+        waited(light).until(lambda _, file=tmp_path / name: file.exists())
+
+    assert len((tmp_path / "orders.jsonl").read_text().splitlines()) == 21
+    assert pyarrow.parquet.read_table(tmp_path / "orders.parquet").num_rows == 21
 
 
 def test_no_other_site_can_show_a_page_in_a_frame(light: webdriver.Chrome, site: str, tmp_path: Path) -> None:

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from pykafka_broker.client.core.connection import ClientSecurity
-from pykafka_broker.client.security import security_of
 from pykafka_broker.console.sessions import IDLE_MS, MAX_SESSIONS, Sessions, User
 from pykafka_broker.console.settings import Settings
 from pykafka_broker.testing.clock import VirtualClock
-from pykafka_broker.testing.processes import free_port
-from tests.cli.secured import make_certificates, secured_broker
 from tests.console.browser import Browser
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """A console of a broker with SASL over TLS: bob is a super user, alice may do nothing."""
-    folder: Path = tmp_path_factory.mktemp("secured")
-    make_certificates(folder)
-    properties = {
-        "security.protocol": "SSL",
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(folder / "ca.pem"),
-    }
-    listener = f"metrics.listeners=http://127.0.0.1:{free_port()}"
-    with secured_broker(folder, "PLAIN,SCRAM-SHA-512", [listener]) as address:
-        yield Settings(address, security=security_of(properties), write=True)
 
 
 def signed_in(browser: Browser, user: str, password: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import re
@@ -16,19 +17,25 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.broker.broker import Broker
 from pykafka_broker.config import ConfigError
 from pykafka_broker.config.sources import load_config
-from pykafka_broker.console.beside import settings_of
+from pykafka_broker.console.beside import Beside, settings_of
 from pykafka_broker.console.server import bound, server
 from pykafka_broker.console.settings import Settings
+from pykafka_broker.machine.history import Decision, Kind
 from tests.cli.conftest import run_command
 from tests.cli.secured import PLAIN_LOGIN
 
 
-def title_at(address: str) -> str:
+def page_at(address: str, path: str = "/") -> str:
     with closing(http.client.HTTPConnection(address, timeout=60)) as connection:
-        connection.request("GET", "/")
-        [title] = re.findall("<h1>(.*?)</h1>", connection.getresponse().read().decode())
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+
+
+def title_at(address: str) -> str:
+    [title] = re.findall("<h1>(.*?)</h1>", page_at(address))
     return str(title)
 
 
@@ -75,6 +82,19 @@ def serving() -> Iterator[tuple[str, int]]:
     finally:
         served.should_exit = True
         thread.join()
+
+
+async def test_the_console_of_a_broker_tells_its_history(tmp_path: Path) -> None:
+    """Without a metrics listener, which others need."""
+    overrides = {"console.listeners": "http://127.0.0.1:0"}
+    config = load_config(listen="127.0.0.1:0", data_dir=str(tmp_path), overrides=overrides)
+    async with Broker(config) as broker:
+        broker.node.foundation.history.tell(Decision(Kind.REQUEST, ("shop",), "The broker denied it."))
+        async with Beside(config, broker.node) as console:
+            [address] = console.addresses
+            page = await asyncio.to_thread(page_at, address, "/explain?kind=request&name=shop")
+
+    assert "The broker denied it." in page
 
 
 def test_connections_that_say_nothing_do_not_take_all_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:

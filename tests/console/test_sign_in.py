@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from pykafka_broker.cli.explain.history import OwnHistory
 from pykafka_broker.client.core.connection import ClientSecurity
 from pykafka_broker.console.sessions import IDLE_MS, MAX_SESSIONS, Sessions, User
 from pykafka_broker.console.settings import Settings
+from pykafka_broker.machine.history import Kind
 from pykafka_broker.testing.clock import VirtualClock
 from tests.console.browser import Browser
 
@@ -46,6 +50,25 @@ def test_a_history_is_for_those_who_may_describe_the_configs_of_brokers(secured:
         assert any("refused" in text and "denied" in text for text in decisions), decisions
         assert caption not in of_alice.tables
         assert "History not available: broker 1 does not tell its metrics.listeners: " in of_alice.source
+
+
+def test_the_history_in_the_process_is_for_the_same_users(secured: Settings) -> None:
+    asked: list[str] = []
+
+    def tell(_kind: Kind, name: str) -> dict[str, Any]:
+        asked.append(name)
+        return {"now": [{"text": "It is here.", "remedy": ""}], "history": []}
+
+    own = secured._replace(history=OwnHistory(1, tell))
+    with Browser(own) as bob, Browser(own) as alice:
+        signed_in(bob, "bob", "bob-secret")
+        signed_in(alice, "alice", "alice-secret")
+        of_bob = bob.page("/explain", kind="request", name="by-bob")
+        of_alice = alice.page("/explain", kind="request", name="by-alice")
+
+    assert asked == ["by-bob"]
+    assert "It is here." in of_bob.source
+    assert "History not available: broker 1 does not tell its metrics.listeners: " in of_alice.source
 
 
 def test_nothing_is_shown_before_the_sign_in_and_after_the_sign_out(secured: Settings) -> None:

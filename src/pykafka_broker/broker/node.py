@@ -25,14 +25,17 @@ from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.raft_host import RaftHost
+from pykafka_broker.metrics.node_parts import NodeParts
 from pykafka_broker.network.listeners import Listeners
 
 
 class Node:
     """The parts of a node that serves."""
 
-    def __init__(self, shared: SharedServer, broker: BrokerServer | None) -> None:
+    def __init__(self, shared: SharedServer, broker: BrokerServer | None, measured: NodeParts) -> None:
         self._broker = broker
+        #: What metrics and explanations are made of.
+        self.measured = measured
         self._shared = shared
         self.foundation: Foundation = shared.foundation
         self.logs: LogManager = shared.logs
@@ -109,4 +112,4 @@ async def start_node(foundation: Foundation, undo: Undo) -> Node:
         shared.metadata.subscribe(lambda _, new: shared.config_follower.apply(new))
         await foundation.threads.run_blocking(shared.reserve.take_back)
     measured.has_started = True
-    return Node(shared, broker)
+    return Node(shared, broker, measured)

@@ -192,8 +192,7 @@ def console_of(broker: Broker, config: BrokerConfig) -> AbstractAsyncContextMana
         raise click.ClickException(
             f"console.listeners needs {error.name}: python3 -m pip install 'pykafka-broker[console]'"
         ) from None
-    served = broker.node.served_listeners.registered()
-    console: AbstractAsyncContextManager[object] = beside.Beside(config, lambda name: served[name].port)
+    console: AbstractAsyncContextManager[object] = beside.Beside(config, broker.node)
     return console
 
 

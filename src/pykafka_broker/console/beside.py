@@ -12,8 +12,10 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from pykafka_broker.broker.node import Node
+from pykafka_broker.cli.explain.history import OwnHistory
 from pykafka_broker.cli.own_listener import most_closed, own_listeners
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.security import security_of
@@ -22,6 +24,8 @@ from pykafka_broker.config.properties_file import read_properties
 from pykafka_broker.config.providers import resolved
 from pykafka_broker.console.server import bound, server
 from pykafka_broker.console.settings import Settings
+from pykafka_broker.machine.history import Kind
+from pykafka_broker.metrics.explanations import explained
 
 logger = logging.getLogger("pykafka_broker.console")
 
@@ -53,16 +57,30 @@ def settings_of(config: BrokerConfig, port_of: Callable[[str], int]) -> Settings
     )
 
 
+def history_of(node: Node, loop: asyncio.AbstractEventLoop) -> OwnHistory:
+    """The history of a node, for other threads than that of its event loop."""
+
+    async def explanation(kind: Kind, name: str) -> dict[str, Any]:
+        return explained(node.measured, kind, name)
+
+    def tell(kind: Kind, name: str) -> dict[str, Any]:
+        return asyncio.run_coroutine_threadsafe(explanation(kind, name), loop).result()
+
+    return OwnHistory(node.foundation.node_id, tell)
+
+
 class Beside:
     """Serves while it is entered."""
 
-    def __init__(self, config: BrokerConfig, port_of: Callable[[str], int]) -> None:
-        """Bind the addresses.
+    def __init__(self, config: BrokerConfig, node: Node) -> None:
+        """Bind the addresses. Called on the event loop of the node.
 
         Raises:
             ConfigError, OSError: an address is taken, or the console cannot reach its broker.
         """
-        settings = settings_of(config, port_of)
+        served = node.served_listeners.registered()
+        settings = settings_of(config, lambda name: served[name].port)
+        settings = settings._replace(history=history_of(node, asyncio.get_running_loop()))
         self._sockets = [bound(endpoint.host, endpoint.port) for endpoint in config.console_listeners]
         #: Where it serves: `host:port`.
         self.addresses = [str(Address(*taken.getsockname()[:2])) for taken in self._sockets]

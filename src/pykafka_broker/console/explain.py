@@ -60,7 +60,7 @@ def show(visit: Visit) -> Page:
     )
     sections = [Section("Ask", (Form(PATH, "Explain", fields, method="get"),))]
     if name:
-        answer = parts(visit, PATH, explained(visit.client, kind, name))
+        answer = parts(visit, PATH, explained(visit.client, kind, name, own=visit.settings.history))
         sections.append(Section(f"{kind.value.capitalize()} {name}", answer))
     return Page("Explain", sections)
 

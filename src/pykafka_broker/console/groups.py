@@ -96,7 +96,7 @@ def show(visit: Visit) -> Page:
     is_share = _is_share(client, name)
     tables = _of_share_group(client, name) if is_share else _of_group(client, name)
     state, about, members, offsets = tables
-    why = explained(client, Kind.GROUP, name, lambda *_: [state_fact(state)])
+    why = explained(client, Kind.GROUP, name, lambda *_: [state_fact(state)], visit.settings.history)
     sections = [
         Section("State", (about, *explain.parts(visit, "/groups/of", why))),
         Section("Members", (one_page(members, "/groups/of", visit.query, "members"),)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker import __version__
+from pykafka_broker.cli.explain.history import OwnHistory
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import SOFTWARE_NAME, ClientSecurity, Identity
 from pykafka_broker.protocol.errors import ErrorCode
@@ -30,6 +31,8 @@ class Settings(NamedTuple):
     port: int = 9080
     #: The names by which browsers may call the console besides those of the loopback and `host`.
     host_names: tuple[str, ...] = ()
+    #: Of the broker that serves the console.
+    history: OwnHistory | None = None
 
     @property
     def allowed_hosts(self) -> frozenset[str]:

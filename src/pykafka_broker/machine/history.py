@@ -13,7 +13,8 @@ entry that was repeated least recently. Nothing survives a restart.
 Kafka has no API for this, and none is invented: of the present, `explain` asks Kafka's APIs. The entries have
 principals, client ids and addresses, and the listeners that serve them over HTTP (`metrics.listeners`) know
 no users. So only listeners on loopback addresses serve them (`metrics/http_connection.py`), to those who are
-on the machine of the node.
+on the machine of the node. The console that a broker serves knows its users, and shows them to those who may
+describe the configs of the broker.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pykafka_broker.cli.explain import group, partition, producer, request
 from pykafka_broker.cli.explain.explanation import Explanation, Fact
-from pykafka_broker.cli.explain.history import histories
+from pykafka_broker.cli.explain.history import OwnHistory, histories
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.machine.history import Kind
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -22,7 +22,9 @@ LOOKS: Mapping[Kind, Look] = {
 GONE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
-def explained(client: Client, kind: Kind, name: str, look: Look | None = None) -> Explanation:
+def explained(
+    client: Client, kind: Kind, name: str, look: Look | None = None, own: OwnHistory | None = None
+) -> Explanation:
     """Why the thing of this kind and name is as it is.
 
     Args:
@@ -30,11 +32,12 @@ def explained(client: Client, kind: Kind, name: str, look: Look | None = None) -
         kind: What it is.
         name: Of a partition, as `orders-0`.
         look: Tells the present where the caller has asked for it; by default, Kafka's APIs are asked.
+        own: The history of the broker in this process, if there is one.
 
     Raises:
         KafkaError: there is no such thing, and no history of it; or another error of a broker.
     """
-    told = histories(client, kind, name)
+    told = histories(client, kind, name, own)
     try:
         now = (look or LOOKS[kind])(client, name)
     except KafkaError as error:

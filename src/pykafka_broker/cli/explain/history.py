@@ -3,7 +3,8 @@
 A broker says over Kafka's API, DescribeConfigs, on which addresses its metrics listeners are: that needs the
 login and the permission that the cluster asks for. The history itself has no login, so that only loopback
 addresses serve it, and only those are asked. The answer names its cluster and its broker: at the same address
-of another machine another node may listen.
+of another machine another node may listen. Who runs in the process of a broker has its history at hand, and
+shows it to those whom the same permission is granted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -36,6 +38,14 @@ class NodeHistory(NamedTuple):
     history: list[Fact]
 
 
+class OwnHistory(NamedTuple):
+    """The history of the broker in this process."""
+
+    node_id: int
+    #: What its metrics listener would answer.
+    tell: Callable[[Kind, str], dict[str, Any]]
+
+
 class Histories(NamedTuple):
     """What all brokers tell, and why others do not."""
 
@@ -47,14 +57,18 @@ class _Untold(Exception):
     """A broker does not tell its history; the text says why."""
 
 
-def histories(client: Client, kind: Kind, name: str) -> Histories:
-    """Ask every broker of the cluster."""
+def histories(client: Client, kind: Kind, name: str, own: OwnHistory | None = None) -> Histories:
+    """Ask every broker of the cluster, but that of `own` only whether the user may see its history."""
     metadata = client.metadata([])
     found = Histories([], [])
     left_s = WITHIN_S
     for broker in sorted(metadata.brokers, key=lambda broker: broker.node_id):
         try:
-            url = _listener(client, broker.node_id)
+            urls = _listeners(client, broker.node_id)
+            if own is not None and own.node_id == broker.node_id:
+                found.nodes.append(_history(broker.node_id, own.tell(kind, name)))
+                continue
+            url = _on_loopback(urls)
             began_s = time.monotonic()
             try:
                 answer = _ask(url, kind, name, left_s)
@@ -69,14 +83,18 @@ def histories(client: Client, kind: Kind, name: str) -> Histories:
     return found
 
 
-def _listener(client: Client, node_id: int) -> str:
-    """The first URL on a loopback address where a broker serves its history."""
+def _listeners(client: Client, node_id: int) -> list[str]:
+    """The URLs of a broker's metrics listeners, which it tells those who may see its history."""
     try:
         broker = Resource(BROKER, str(node_id))
         told = config_entries(client, broker, documentation=False, keys=[KEY])
     except (KafkaError, OSError) as error:
         raise _Untold(f"does not tell its {KEY}: {error}") from None
-    urls = (url.strip() for entry in told for url in (entry.value or "").split(","))
+    return [url.strip() for entry in told for url in (entry.value or "").split(",")]
+
+
+def _on_loopback(urls: list[str]) -> str:
+    """The first URL on a loopback address: where a broker serves its history."""
     for url in urls:
         if is_loopback(urlsplit(url).hostname or ""):
             return url

@@ -47,8 +47,9 @@ def test_topics_come_a_hundred_a_page_and_are_found_by_a_part_of_their_names(
 
 
 def test_a_page_of_10_000_topics_has_a_hundred_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = {"leader_id": 1, "replica_nodes": [1], "isr_nodes": [1]}
-    partition = MetadataResponsePartition(error_code=0, partition_index=0, **nodes)
+    partition = MetadataResponsePartition(
+        error_code=0, partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1]
+    )
     topics = [
         MetadataResponseTopic(error_code=0, name=f"t-{number:05}", partitions=[partition])
         for number in range(10_000)

@@ -36,7 +36,7 @@ class Connection(H11Protocol):
 
     def _close_without_request(self) -> None:
         if self.cycle is None:
-            self.transport.abort()
+            self.transport.abort()  # type: ignore[unreachable]  # uvicorn declares that there is always one
 
 
 def bound(host: str, port: int) -> socket.socket:

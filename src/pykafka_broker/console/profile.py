@@ -7,7 +7,7 @@ import time
 from pykafka_broker.cli.cluster import Cluster
 from pykafka_broker.cli.offsets import parse_since_ms
 from pykafka_broker.cli.topic_profile import needing_numpy, profile_tables, ranges_since
-from pykafka_broker.console.messages import readable
+from pykafka_broker.console.messages import chosen, readable
 from pykafka_broker.console.page import Field, Form, Link, Page, Part, Section, Text, listing, topic_url
 from pykafka_broker.console.visit import Visit
 from pykafka_broker.doctor.findings import argument
@@ -50,7 +50,7 @@ def show(visit: Visit) -> Page:
                 "partitions than of others. Choose a later start, or count all of them with",
                 "warning",
             ),
-            Text(_command(visit, topic, since_ms, chosen), "code"),
+            Text(_command(visit, topic, since_ms, chosen(visit)), "code"),
         ]
     tables = [
         Section(name, (listing(table, f"{name} of {topic}"),))

@@ -176,13 +176,14 @@ def begun(talk: Talk, partitions: int = 1, **configs: str) -> ShareGroup:
 
 
 def configure(talk: Talk, group: ShareGroup, **configs: str) -> None:
-    """Set configs of a group."""
+    """Set configs of a group. Who leads a later topic knows them."""
     changes = [
         AlterableConfig(name=key.replace("_", "."), config_operation=0, value=value)
         for key, value in configs.items()
     ]
     resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=group.id, configs=changes)
     talk.do(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
+    talk.topic(f"after-{group.id}")
 
 
 def _batches(messages: Any, said: Iterable[Said]) -> list[Any]:

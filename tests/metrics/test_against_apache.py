@@ -112,6 +112,11 @@ QUOTAS = (
     "kafka_server_produce_byte_rate",
     "kafka_server_fetch_byte_rate",
     "kafka_server_request_request_time",
+    "kafka_server_controllermutation_tokens",
+    *(
+        f"kafka_server_{quota}_throttle_time"
+        for quota in ("produce", "fetch", "request", "controllermutation")
+    ),
 )
 
 #: Of both: a listener that asks for a login beside the one that does not, whose users may do everything.
@@ -134,7 +139,10 @@ QUOTA = AlterClientQuotasRequest(
             ],
             ops=[
                 OpData(key=key, value=1e9, remove=False)
-                for key in ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+                for key in (
+                    *("producer_byte_rate", "consumer_byte_rate", "request_percentage"),
+                    "controller_mutation_rate",
+                )
             ],
         )
     ],

@@ -56,8 +56,11 @@ async def test_the_use_of_a_quota_is_shown_for_its_client() -> None:
         await user.produce("orders", b"x" * 2_000)
         found = await scrape(home.broker)
 
-    rates = [rate for (name, _), rate in found.items() if name == "kafka_server_produce_byte_rate"]
-    assert len(rates) == 1 and rates[0] > 100
+    of_quota = [
+        [value for (name, _), value in found.items() if name == f"kafka_server_produce_{attribute}"]
+        for attribute in ("byte_rate", "throttle_time")
+    ]
+    assert all(len(values) == 1 and values[0] > 100 for values in of_quota)
     throttled = value(
         found, "kafka_network_requestmetrics_throttletimems", request="Produce", quantile="0.99"
     )

@@ -78,6 +78,17 @@ async def test_a_wait_is_over_when_it_said_so() -> None:
     assert quotas.record(Quota.PRODUCE, Client(), 0) == 0
 
 
+async def test_the_waits_of_an_account_are_averaged_over_the_window() -> None:
+    clock = VirtualClock()
+    quotas = quotas_of(clock, producer_byte_rate=100.0)
+    for amount in (1_000, 100, 100):
+        quotas.record(Quota.PRODUCE, Client(), amount)
+
+    assert quotas.waits_ms(Quota.PRODUCE) == [(("alice", ""), 1_500)]
+    await clock.pass_time(11_000)
+    assert quotas.waits_ms(Quota.PRODUCE) == [(("alice", ""), 0)]
+
+
 def test_processing_time_is_a_percentage_and_its_wait_at_most_a_sample() -> None:
     quotas = quotas_of(VirtualClock(), request_percentage=10.0)
 
@@ -88,13 +99,18 @@ def test_processing_time_is_a_percentage_and_its_wait_at_most_a_sample() -> None
     assert quotas.record(Quota.REQUEST, Client(), 5_000_000_000) == 1_000
 
 
-def test_controller_mutations_are_tokens() -> None:
-    quotas = quotas_of(VirtualClock(), controller_mutation_rate=2.0)
+async def test_controller_mutations_are_tokens() -> None:
+    clock = VirtualClock()
+    quotas = quotas_of(clock, controller_mutation_rate=2.0)
 
     assert quotas.record(Quota.CONTROLLER_MUTATION, Client(), 22) == 0
     assert quotas.record(Quota.CONTROLLER_MUTATION, Client(), 3) == 1_500
     assert quotas.record(Quota.CONTROLLER_MUTATION, Client(), 0) == 1_500
     assert quotas.record(Quota.CONTROLLER_MUTATION, Client("User:bob"), 10**9) == 0
+    assert quotas.used(Quota.CONTROLLER_MUTATION) == [(("alice", ""), -3)]
+
+    await clock.pass_time(1_000)
+    assert quotas.used(Quota.CONTROLLER_MUTATION) == [(("alice", ""), -1)]
 
 
 def test_all_clients_of_a_user_share_its_quota() -> None:

@@ -11,6 +11,7 @@ from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.listening import Listener
 from pykafka_broker.network.sasl_authentication import Sasl
 from pykafka_broker.network.transports import Tls
+from pykafka_broker.quotas.accounts import Account
 from pykafka_broker.quotas.client_quotas import ClientQuotas
 
 
@@ -74,21 +75,43 @@ def _acls(scrape: Scrape) -> Iterable[Sample]:
         yield "", len(scrape.node.metadata.image.acls)
 
 
-def _used(name: str, quota: Quota, meaning: str) -> Family:
+#: Kafka's names of the quotas.
+_QUOTAS = {
+    Quota.PRODUCE: "Produce",
+    Quota.FETCH: "Fetch",
+    Quota.REQUEST: "Request",
+    Quota.CONTROLLER_MUTATION: "ControllerMutation",
+}
+
+
+def _quota(
+    quota: Quota,
+    attribute: str,
+    meaning: str,
+    value: Callable[[ClientQuotas, Quota], list[tuple[Account, float]]] = ClientQuotas.used,
+) -> Family:
     def read(scrape: Scrape) -> Iterable[Sample]:
         quotas = scrape.node.quotas
         if isinstance(quotas, ClientQuotas):
-            for (user, client_id), rate in quotas.rates(quota):
-                yield labelled(user=user, client_id=client_id), rate
+            for (user, client_id), found in value(quotas, quota):
+                yield labelled(user=user, client_id=client_id), found
 
-    bean, _, attribute = name.partition("_")
     return Family(
-        f"kafka_server_{name}",
+        f"kafka_server_{_QUOTAS[quota].lower()}_{attribute.replace('-', '_')}",
         "gauge",
         "user client_id",
-        f"{meaning} that count to a quota, of each user and client id with one.",
-        f"kafka.server:type={bean.capitalize()},user=*,client-id=*, {attribute.replace('_', '-')}",
+        meaning,
+        f"kafka.server:type={_QUOTAS[quota]},user=*,client-id=*, {attribute}",
         read,
+    )
+
+
+def _throttle_time(quota: Quota) -> Family:
+    return _quota(
+        quota,
+        "throttle-time",
+        f"Milliseconds of a throttle by `{quota.value}`, on average over the quota's window; 0 without one.",
+        ClientQuotas.waits_ms,
     )
 
 
@@ -115,7 +138,25 @@ FAMILIES = (
         "acls-total-count",
         _acls,
     ),
-    _used("produce_byte_rate", Quota.PRODUCE, "Bytes a second of Produce requests"),
-    _used("fetch_byte_rate", Quota.FETCH, "Bytes a second of answers to Fetch"),
-    _used("request_request_time", Quota.REQUEST, "Per cent of processing time"),
+    _quota(
+        Quota.PRODUCE,
+        "byte-rate",
+        "Produce requests of a user and client id, in bytes a second, while any client has such a quota.",
+    ),
+    _quota(
+        Quota.FETCH,
+        "byte-rate",
+        "Answers to fetches of a user and client id, in bytes a second, while any client has such a quota.",
+    ),
+    _quota(
+        Quota.REQUEST,
+        "request-time",
+        "Processing time of a user and client id, in per cent of a core, while any client has such a quota.",
+    ),
+    _quota(
+        Quota.CONTROLLER_MUTATION,
+        "tokens",
+        "Partitions that a user and client id may still create or delete at once; a debt is negative.",
+    ),
+    *map(_throttle_time, _QUOTAS),
 )

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.image import QuotaEntity
 from pykafka_broker.machine.history import Tell, unheard
-from pykafka_broker.quotas.accounts import Names, account_of, limits_of
-from pykafka_broker.quotas.rates import Rate, TokenBucket, Window
+from pykafka_broker.quotas.accounts import Account, Names, account_of, limits_of
+from pykafka_broker.quotas.rates import Average, Rate, TokenBucket, Window
 from pykafka_broker.quotas.throttles import throttle
 from pykafka_broker.quotas.usage import Usage
 
@@ -30,12 +30,26 @@ if TYPE_CHECKING:
 NANOSECONDS_PER_PERCENT = 10_000_000
 
 
-class _Rates:
+class _Kept:
+    """A quota, and the milliseconds that each account over it was told to wait."""
+
+    def __init__(self, window: Window) -> None:
+        self.limits: dict[Names, float] = {}
+        self.window = window
+        self.waits = Usage(Average)
+
+    def throttled(self, account: Account, wait_ms: int, now_ms: int) -> int:
+        """`wait_ms`, which counts unless it is 0."""
+        if wait_ms:
+            self.waits.of(account, now_ms).record(self.window, wait_ms, now_ms)
+        return wait_ms
+
+
+class _Rates(_Kept):
     """A quota on a rate."""
 
     def __init__(self, window: Window, *, unit: float = 1, longest_wait_ms: float = inf) -> None:
-        self.limits: dict[Names, float] = {}
-        self.window = window
+        super().__init__(window)
         self._unit = unit
         self._longest_wait_ms = longest_wait_ms
         self.usage = Usage(Rate)
@@ -45,15 +59,19 @@ class _Rates:
         rate = self.usage.of(account, now_ms)
         if amount:
             rate.record(self.window, amount / self._unit, now_ms)
-        return int(min(rate.wait_ms(self.window, bound, now_ms), self._longest_wait_ms))
+        wait_ms = int(min(rate.wait_ms(self.window, bound, now_ms), self._longest_wait_ms))
+        return self.throttled(account, wait_ms, now_ms)
+
+    def used(self, now_ms: int) -> list[tuple[Account, float]]:
+        """The rate of each account."""
+        return [(account, rate.per_second(self.window, now_ms)) for account, rate in self.usage.all()]
 
 
-class _Tokens:
+class _Tokens(_Kept):
     """A quota on tokens."""
 
     def __init__(self, window: Window) -> None:
-        self.limits: dict[Names, float] = {}
-        self.window = window
+        super().__init__(window)
         self.usage = Usage(TokenBucket)
 
     def record(self, user: str, client_id: str, amount: float, now_ms: int) -> int:
@@ -63,7 +81,18 @@ class _Tokens:
         bucket = self.usage.of(account, now_ms)
         if amount:
             bucket.take(self.window, bound, amount, now_ms)
-        return bucket.wait_ms(self.window, bound, now_ms)
+        return self.throttled(account, bucket.wait_ms(self.window, bound, now_ms), now_ms)
+
+    def used(self, now_ms: int) -> list[tuple[Account, float]]:
+        """The tokens that each account has left."""
+        accounts = [
+            (account, bucket, account_of(self.limits, *account)[1]) for account, bucket in self.usage.all()
+        ]
+        return [
+            (account, bucket.tokens(self.window, bound, now_ms))
+            for account, bucket, bound in accounts
+            if bound < inf
+        ]
 
 
 class ClientQuotas:
@@ -107,6 +136,7 @@ class ClientQuotas:
                 self.is_active = True
             else:
                 kept.usage.clear()
+                kept.waits.clear()
 
     def record(self, quota: Quota, requester: Requester, amount: int) -> int:
         """Count `amount`; return the milliseconds to wait (`Quotas.record`)."""
@@ -128,14 +158,19 @@ class ClientQuotas:
         _, bound = account_of(limits, user, requester.client_id or "")
         return bound * self._fetched.window.whole_ms / 1_000
 
-    def rates(self, quota: Quota) -> list[tuple[tuple[str, str], float]]:
-        """The use of a quota on a rate: by user and client id, with "" for any, in units of the quota."""
+    def used(self, quota: Quota) -> list[tuple[Account, float]]:
+        """The use of a quota by user and client id, with "" for any: of one on a rate the rate, in units of
+        the quota, and of one on tokens the tokens that are left.
+        """
+        return self._kept[quota].used(self._clock.monotonic_ms())
+
+    def waits_ms(self, quota: Quota) -> list[tuple[Account, float]]:
+        """The average throttle time that a quota has caused in the window, by account; 0 without one."""
         kept, now_ms = self._kept[quota], self._clock.monotonic_ms()
-        if isinstance(kept, _Tokens):
-            return []
+        waits = dict(kept.waits.all())
         return [
-            (cast("tuple[str, str]", account), rate.per_second(kept.window, now_ms))
-            for account, rate in kept.usage.all()
+            (account, waits[account].of(kept.window, now_ms) if account in waits else 0.0)
+            for account, _ in kept.usage.all()
         ]
 
     def processing_ns(self) -> int:

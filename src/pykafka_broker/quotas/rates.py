@@ -1,11 +1,12 @@
-"""The measures of Apache Kafka's quotas: a rate over the samples of a window, and a token bucket.
+"""The measures of Apache Kafka's quotas: a rate and an average over the samples of a window, and a token
+bucket.
 
 A rate is the sum of the samples divided by the time that they span. The window has `samples` of `sample_ms`
 each, the last of which is being filled: with the defaults ten whole seconds and the current one. A new rate
 counts as if the window had been empty before. A client above its bound waits until the rate would be within
 the bound again without further use.
 
-(Apache Kafka's Rate, SampledStat, TokenBucket and QuotaUtils.)
+(Apache Kafka's Rate, Avg, SampledStat, TokenBucket and QuotaUtils.)
 """
 
 from __future__ import annotations
@@ -92,6 +93,26 @@ class Rate:
         return max(1, elapsed_ms + max(0, missing) * window.sample_ms)
 
 
+class Average:
+    """The average of the amounts in the window."""
+
+    __slots__ = ("_amounts", "_times")
+
+    def __init__(self) -> None:
+        self._amounts = Rate()
+        self._times = Rate()
+
+    def record(self, window: Window, amount: float, now_ms: int) -> None:
+        """Count `amount`."""
+        self._amounts.record(window, amount, now_ms)
+        self._times.record(window, 1, now_ms)
+
+    def of(self, window: Window, now_ms: int) -> float:
+        """The average now; 0 if the window is empty."""
+        times = self._times.per_second(window, now_ms)
+        return self._amounts.per_second(window, now_ms) / times if times else 0.0
+
+
 class TokenBucket:
     """Tokens that are refilled at the rate of the bound, up to a window's worth; use may leave a debt."""
 
@@ -111,6 +132,11 @@ class TokenBucket:
         """How long to wait until there is no debt; 0 if there is none."""
         self._refill(window, bound, now_ms)
         return 0 if self._tokens >= 0 else _rounded_ms(-self._tokens / bound * 1_000)
+
+    def tokens(self, window: Window, bound: float, now_ms: int) -> float:
+        """The tokens that are left; a debt is negative."""
+        self._refill(window, bound, now_ms)
+        return self._tokens
 
     def _refill(self, window: Window, bound: float, now_ms: int) -> None:
         most = window.samples * window.sample_ms / 1_000 * bound

@@ -5,7 +5,7 @@ there are too many, the least recently used one is forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 #: An account that was idle for this time starts anew.
 IDLE_MS = 3_600_000
@@ -40,7 +40,7 @@ class Usage(Generic[Measure]):
                 return measure
             del accounts[oldest]
 
-    def all(self) -> list[tuple[Hashable, Measure]]:
+    def all(self) -> list[tuple[Any, Measure]]:
         """Every account and its measure."""
         return [(account, measure) for account, (measure, _) in self._by_account.items()]
 

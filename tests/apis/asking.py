@@ -82,13 +82,13 @@ def producing_to(
     )
 
 
-async def open_transaction(home: Home, topic: str, producer_id: int, *values: bytes) -> None:
+async def open_transaction(home: Home, topic: str, producer_id: int, *values: bytes, age_ms: int = 0) -> None:
     """Append what a transactional producer writes, as its coordinator would let it."""
     partition = home.broker.node.broker.replicas.led(topic, 0)
     assert partition is not None
     now_ms = home.clock.now_ms()
     producer: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0}
-    records = batch(*values, timestamp=now_ms, transactional=True, **producer)
+    records = batch(*values, timestamp=now_ms - age_ms, transactional=True, **producer)
     guard = partition.log.writer.start_verification(producer_id, 0, 0, bumps_epoch=True, now_ms=now_ms)
     appended = partition.append(records, required_acks=-1, produce_version=12, now_ms=now_ms, guard=guard)
     if isinstance(appended, Awaitable):

@@ -73,6 +73,7 @@ OF_THE_NODE = (
         for name in (
             *("partitioncount", "leadercount", "underreplicatedpartitions", "underminisrpartitioncount"),
             *("atminisrpartitioncount", "reassigningpartitions", "offlinereplicacount", "produceridcount"),
+            "partitionswithlatetransactionscount",
             *("isrshrinks_total", "isrexpands_total", "failedisrupdates_total"),
         )
     ),

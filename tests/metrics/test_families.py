@@ -18,6 +18,7 @@ from pykafka_broker.protocol.messages.create_topics import (
 )
 from pykafka_broker.testing.home import PATIENCE_SECONDS, Home, until
 from pykafka_broker.testing.user import User
+from tests.apis.asking import open_transaction
 from tests.metrics.pages import METRICS, Samples, scrape, value
 from tests.support.clusters import Cluster
 
@@ -246,6 +247,18 @@ async def test_a_lag_is_what_a_group_has_still_to_read(home: Home) -> None:
     assert value(found, "kafka_consumergroup_members", consumergroup="readers") == 0
     assert value(found, "kafka_server_group_coordinator_metrics_offset_commit_count") == 1
     assert value(found, "kafka_server_group_coordinator_metrics_group_completed_rebalance_count") == 0
+
+
+async def test_a_transaction_is_late_five_minutes_after_the_longest_time_out(home: Home) -> None:
+    async with home.running() as user:
+        for producer_id, (topic, age_ms) in enumerate((("late", 1_200_001), ("old", 1_200_000))):
+            await user.create_topic(topic)
+            await open_transaction(home, topic, producer_id, b"one", age_ms=age_ms)
+        await user.create_topic("plain")
+        await user.produce("plain", b"one", timestamp=1)
+        found = await scrape(home.broker)
+
+    assert value(found, "kafka_server_replicamanager_partitionswithlatetransactionscount") == 1
 
 
 async def test_a_dead_follower_shows_on_the_leader() -> None:

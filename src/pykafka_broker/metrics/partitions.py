@@ -39,10 +39,11 @@ class _Tally:
 
     def __init__(self, node: NodeParts) -> None:
         self._image = node.metadata.image
-        self._counts_to = PARTITIONS_PER_SLICE
+        self._now_ms = node.clock.now_ms()
+        self._max_timeout_ms = node.config["transaction.max.timeout.ms"]
         self.is_complete = False
         self.leaders = self.partitions = self.offline = self.producers = 0
-        self.under_replicated = self.under_min_isr = self.at_min_isr = self.reassigning = 0
+        self.under_replicated = self.under_min_isr = self.at_min_isr = self.reassigning = self.late = 0
 
     def count(self, partition: Partition) -> None:
         self.partitions += 1
@@ -57,6 +58,7 @@ class _Tally:
         self.under_replicated += _is_under_replicated(leadership)
         self.under_min_isr += is_under_min_isr(leadership)
         self.at_min_isr += is_at_min_isr(leadership)
+        self.late += state.producers.has_late_transaction(self._now_ms, self._max_timeout_ms)
         registration = self._image.partition(partition.topic, partition.partition)
         self.reassigning += registration is not None and bool(registration.adding or registration.removing)
 
@@ -268,6 +270,11 @@ FAMILIES = (
         lambda tally: tally.reassigning,
     ),
     _manager("ProducerIdCount", "Producers that the logs here know.", lambda tally: tally.producers),
+    _manager(
+        "PartitionsWithLateTransactionsCount",
+        "Partitions led here with a transaction that outlives `transaction.max.timeout.ms` by five minutes.",
+        lambda tally: tally.late,
+    ),
     Family(
         "kafka_server_replicamanager_offlinereplicacount",
         "gauge",

@@ -40,6 +40,8 @@ from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.system.named_tuple import NamedTuple
 
 WINDOW_BATCHES = 5
+#: A coordinator that aborts a transaction has this time after the longest `transaction.timeout.ms`.
+LATE_TRANSACTION_BUFFER_MS = 300_000
 NO_OFFSET = -1
 _MAX_SEQUENCE = (1 << 31) - 1
 
@@ -180,6 +182,17 @@ class ProducerStates:
             and state.producer_epoch == producer_epoch
             and state.current_txn_first_offset != NO_OFFSET
         )
+
+    def has_late_transaction(self, now_ms: int, max_timeout_ms: int) -> bool:
+        """Whether the producer of the oldest open transaction has appended nothing for `max_timeout_ms` and
+        `LATE_TRANSACTION_BUFFER_MS`, by the time of its last record: its coordinator should have aborted
+        it (KIP-664).
+        """
+        producer_id = next(iter(self.ongoing.values()), None)
+        if producer_id is None:
+            return False
+        last_ms = self.producers[producer_id].last_timestamp
+        return 0 < last_ms < now_ms - max_timeout_ms - LATE_TRANSACTION_BUFFER_MS
 
     def check(
         self,

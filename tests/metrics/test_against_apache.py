@@ -82,7 +82,8 @@ OF_THE_NODE = (
         for name in (
             *("activecontrollercount", "activebrokercount", "fencedbrokercount", "globaltopiccount"),
             *("globalpartitioncount", "offlinepartitionscount", "preferredreplicaimbalancecount"),
-            "newactivecontrollerscount",
+            *("newactivecontrollerscount", "controlledshutdownbrokercount", "brokerregistrationstate"),
+            "timedoutbrokerheartbeatcount",
         )
     ),
     "kafka_controller_controllerstats_uncleanleaderelections_total",

@@ -295,7 +295,14 @@ async def test_a_dead_follower_shows_on_the_leader() -> None:
     assert value(leader, f"{TOPIC}_bytesout_total") == 0
     assert value(leader, f"{REQUEST}_totaltimems_count", request="FetchFollower") != 0
     assert value(alone, "kafka_server_replicamanager_underreplicatedpartitions") == 1
-    assert value(alone, "kafka_controller_kafkacontroller_fencedbrokercount") == 1
+    controller = "kafka_controller_kafkacontroller"
+    assert value(alone, f"{controller}_fencedbrokercount") == 1
+    assert of(alone, f"{controller}_brokerregistrationstate") == {
+        frozenset({("broker", "1")}): 30,
+        frozenset({("broker", "2")}): 10,
+    }
+    heard = f"{controller}_timesincelastheartbeatreceivedms"
+    assert [len(of(scraped, heard)) for scraped in (leader, alone)] == [2, 1]
     assert value(leader, "kafka_server_raftmetrics_current_state", current_state="leader") == 1
     assert value(follower, "kafka_server_raftmetrics_current_state", current_state="observer") == 1
     assert value(follower, "kafka_controller_kafkacontroller_activecontrollercount") is None

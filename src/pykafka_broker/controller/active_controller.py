@@ -117,6 +117,17 @@ class ActiveController:
         """The offset of the next record."""
         return self._log.end_offset
 
+    @property
+    def heartbeat_ages_ms(self) -> Mapping[int, int]:
+        """The milliseconds since the last heartbeat, or since this controller began, of each broker with a
+        session.
+        """
+        now_ms = self._timers.now_ms()
+        return {
+            broker_id: now_ms - session.last_contact_ms
+            for broker_id, session in self._shard.state.sessions.items()
+        }
+
     def ask(self, event: events.Event, requester: ChangeRequester | None = None) -> Answer:
         """Decide now; the answer comes when the decision is committed and published."""
         self._requester = requester

@@ -8,7 +8,7 @@ sessions. Their connections are noted even while this node does not lead.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Union
 
 from pykafka_broker.cluster.image import ClusterImage
@@ -61,6 +61,8 @@ class ControllerRole:
         self._decisions_before = 0
         #: Requests whose time-out came before the answer.
         self.timed_out = 0
+        #: The heartbeats among them.
+        self.timed_out_heartbeats = 0
         #: The error of requests while no controller is active.
         self._inactive = KafkaError(ErrorCode.NOT_CONTROLLER)
         publisher.watch(self._on_published)
@@ -91,6 +93,11 @@ class ControllerRole:
         """Events that were decided here since the start."""
         return self._decisions_before + (0 if self._active is None else self._active.decisions)
 
+    @property
+    def heartbeat_ages_ms(self) -> Mapping[int, int]:
+        """Those of the active controller; none while there is none here."""
+        return {} if self._active is None else self._active.heartbeat_ages_ms
+
     def note(self, node_id: int, connection: NotedConnection, *, sends_heartbeats: bool = False) -> None:
         """A node has made a request on the connection; while it is open, the node's process is alive."""
         self._connections.note(node_id, connection)
@@ -117,7 +124,7 @@ class ControllerRole:
             result = await answer
         else:
             deadline = self._scheduler.call_at(
-                self._scheduler.now_ms() + timeout_ms, lambda: self._time_out(answer)
+                self._scheduler.now_ms() + timeout_ms, lambda: self._time_out(event, answer)
             )
             try:
                 result = await answer
@@ -127,9 +134,10 @@ class ControllerRole:
             raise KafkaError(result.error, result.message)
         return result
 
-    def _time_out(self, answer: asyncio.Future[Any]) -> None:
+    def _time_out(self, event: events.Event, answer: asyncio.Future[Any]) -> None:
         if not answer.done():
             self.timed_out += 1
+            self.timed_out_heartbeats += isinstance(event, events.BrokerHeartbeat)
             answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
 
     async def _raise_kraft_version(

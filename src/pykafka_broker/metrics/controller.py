@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Union
 
 from pykafka_broker.cluster.image import NO_LEADER, ClusterImage
@@ -70,8 +70,27 @@ def _counted(name: str, meaning: str, value: Callable[[_Partitions], int]) -> Fa
     return _controller(name, meaning, lambda _: 0)._replace(read=read)
 
 
+def _of_brokers(
+    name: str, meaning: str, values: Callable[[NodeParts, ControllerRole], Mapping[int, int]]
+) -> Family:
+    def read(scrape: Scrape) -> Iterable[Sample]:
+        if scrape.node.role is not None:
+            for broker_id, value in values(scrape.node, scrape.node.role).items():
+                yield labelled(broker=broker_id), value
+
+    family = _controller(name, meaning, lambda _: 0)
+    return family._replace(labels="broker", mbean=f"{family.mbean},broker=*", read=read)
+
+
 def _brokers(image: ClusterImage, *, fenced: bool) -> int:
     return sum(broker.fenced == fenced for broker in image.brokers.values())
+
+
+def _registration_states(node: NodeParts, _: ControllerRole) -> Mapping[int, int]:
+    return {
+        broker.broker_id: 10 if broker.fenced else 20 if broker.in_controlled_shutdown else 30
+        for broker in node.metadata.image.brokers.values()
+    }
 
 
 def _unclean(scrape: Scrape) -> Iterable[Sample]:
@@ -191,12 +210,32 @@ FAMILIES = (
         "Brokers that are fenced.",
         lambda node: _brokers(node.metadata.image, fenced=True),
     ),
+    _controller(
+        "ControlledShutdownBrokerCount",
+        "Brokers that are handing over their partitions, to stop.",
+        lambda node: sum(broker.in_controlled_shutdown for broker in node.metadata.image.brokers.values()),
+    ),
+    _of_brokers(
+        "BrokerRegistrationState",
+        "The state of each registered broker: 10 fenced, 20 handing over, 30 active.",
+        _registration_states,
+    ),
+    _of_brokers(
+        "TimeSinceLastHeartbeatReceivedMs",
+        "Milliseconds since the last heartbeat of each broker with a session, on the active controller.",
+        lambda _, role: role.heartbeat_ages_ms,
+    ),
+    _role(
+        "TimedOutBrokerHeartbeatCount",
+        "Heartbeats whose time-out came before the answer.",
+        lambda role: role.timed_out_heartbeats,
+    ),
     _controller("GlobalTopicCount", "Topics.", lambda node: len(node.metadata.image.topics)),
     _counted("GlobalPartitionCount", "Partitions.", lambda counted: counted.all),
     _counted("OfflinePartitionsCount", "Partitions without a leader.", lambda counted: counted.offline),
     _counted(
         "PreferredReplicaImbalanceCount",
-        "Partitions that another than their first replica leads.",
+        "Partitions whose leader is not their first replica.",
         lambda counted: counted.not_preferred,
     ),
     _controller(

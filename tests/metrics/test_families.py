@@ -210,6 +210,9 @@ async def test_a_produce_that_waits_for_its_sync_is_counted_until_it_is_answered
     for name in ("numdelayedoperations", "purgatorysize"):
         name = f"kafka_server_delayedoperationpurgatory_{name}"
         assert [value(one, name, delayedOperation="Produce") for one in (parked, found)] == [1, 0]
+    flushes = "kafka_log_logflushstats_logflushrateandtimems"
+    assert (value(found, f"{flushes}_count") or 0) > (value(parked, f"{flushes}_count") or 0) > 0
+    assert (value(found, flushes, quantile="0.999") or 0) > 0
 
 
 async def test_the_cleaner_tells_when_it_looked_and_how_dirty_the_logs_were(home: Home) -> None:

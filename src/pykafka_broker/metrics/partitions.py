@@ -1,4 +1,6 @@
-"""Families of ReplicaManager, Partition, Log, LogManager, and those of the Kafka exporter for partitions."""
+"""Families of ReplicaManager, Partition, Log, LogManager and LogFlushStats, and those of the Kafka exporter
+for partitions.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Union
 
 from pykafka_broker.cluster.image import PartitionRegistration
+from pykafka_broker.log.disk.environment import FlushTimes
 from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.metrics.copies import Copies, quantiles
 from pykafka_broker.metrics.family import Family, Pausing, Sample, labelled
 from pykafka_broker.metrics.node_parts import NodeParts, Scrape
 from pykafka_broker.replication.core.in_sync import is_at_min_isr, is_under_min_isr
 from pykafka_broker.replication.core.state import Leadership
 from pykafka_broker.replication.partition import Partition
+from pykafka_broker.system.histogram import NS_PER_UNIT
 
 #: Partitions that are looked at before the event loop runs other work.
 PARTITIONS_PER_SLICE = 200
@@ -179,6 +184,30 @@ def _offline_directories(scrape: Scrape) -> Iterable[Sample]:
     yield "", sum(not log_dir.is_online for log_dir in scrape.node.logs.dirs.all)
 
 
+def _unopened(scrape: Scrape) -> Iterable[Sample]:
+    for log_dir in scrape.node.logs.dirs.all:
+        yield labelled(dir=log_dir.path), len(log_dir.unopened)
+
+
+def _flush_times(node: NodeParts) -> list[FlushTimes]:
+    environments = [log_dir.environment for log_dir in node.logs.dirs.all]
+    times = [node.raft.log.flusher.times, *(one.flushes for one in environments if one is not None)]
+    return list(dict.fromkeys(times))
+
+
+def _flush_count(scrape: Scrape) -> Iterable[Sample]:
+    yield "", sum(times.count for times in _flush_times(scrape.node))
+
+
+def _flush_quantiles(scrape: Scrape) -> Iterable[Sample]:
+    all_times = _flush_times(scrape.node)
+    histogram = [sum(counts) for counts in zip(*(times.histogram for times in all_times), strict=True)]
+    kept = scrape.node.copies.setdefault(("flush", ""), Copies())
+    recent = kept.since(scrape.node.clock.monotonic_ms(), sum(histogram), histogram)
+    for quantile, value in quantiles(*recent):
+        yield labelled(quantile=quantile), round(value * NS_PER_UNIT / 1e6, 6)
+
+
 def _room(name: str, meaning: str, place: int) -> Family:
     def read(scrape: Scrape) -> Iterable[Sample]:
         for path, space in scrape.once(_spaces).items():
@@ -301,6 +330,30 @@ FAMILIES = (
         "1 if the directory is out of service.",
         "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=*",
         _directories,
+    ),
+    Family(
+        "kafka_log_logmanager_remaininglogstorecover",
+        "gauge",
+        "dir",
+        "Logs that the start has still to open.",
+        "kafka.log:type=LogManager,name=remainingLogsToRecover,dir=*",
+        _unopened,
+    ),
+    Family(
+        "kafka_log_logflushstats_logflushrateandtimems",
+        "gauge",
+        "quantile",
+        "Quantiles of the flushes of the last minutes: milliseconds until the disk has a segment.",
+        "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs, *Percentile",
+        _flush_quantiles,
+    ),
+    Family(
+        "kafka_log_logflushstats_logflushrateandtimems_count",
+        "untyped",
+        "",
+        "Flushes of segments.",
+        "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs, Count",
+        _flush_count,
     ),
     _room("bytes", "Bytes of the volume of a log directory that is in service.", 0),
     _room(

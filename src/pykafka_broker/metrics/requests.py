@@ -4,26 +4,16 @@ over the requests of the last minutes (`copies.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
-from pykafka_broker.metrics.copies import Copies
+from pykafka_broker.metrics.copies import Copies, quantiles
 from pykafka_broker.metrics.family import Family, Sample, labelled
 from pykafka_broker.metrics.node_parts import NodeParts, Scrape
 from pykafka_broker.network.kafka_connections import KafkaConnections
-from pykafka_broker.network.request_times import (
-    BUCKET_COUNT,
-    CONSUMER_FETCH,
-    FOLLOWER_FETCH,
-    NS_PER_UNIT,
-    Times,
-    middle_of,
-)
+from pykafka_broker.network.request_times import CONSUMER_FETCH, FOLLOWER_FETCH, Times
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.histogram import NS_PER_UNIT
 from pykafka_broker.system.named_tuple import NamedTuple
-
-#: Kafka's percentiles, as labels.
-QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
-_MIDDLES = [middle_of(bucket) for bucket in range(BUCKET_COUNT)]
 
 
 class Stage(NamedTuple):
@@ -84,20 +74,6 @@ STAGES = (
     ),
     Stage("totaltimems", "TotalTimeMs", "milliseconds in all", lambda times: times.total, _MS),
 )
-
-
-def quantiles(requests: int, buckets: list[int]) -> Iterator[tuple[str, float]]:
-    """The quantiles of a histogram; requests that no bucket has count as zero."""
-    counted = [(0.0, max(0, requests - sum(buckets)))]
-    counted += [(_MIDDLES[bucket], count) for bucket, count in enumerate(buckets) if count]
-    total = sum(count for _, count in counted)
-    places = iter(counted)
-    value, passed = next(places)
-    for quantile in QUANTILES:
-        wanted = float(quantile) * total
-        while passed < wanted and (following := next(places, None)) is not None:
-            value, passed = following[0], passed + following[1]
-        yield quantile, value
 
 
 def _all_times(node: NodeParts) -> list[tuple[str, list[Times]]]:

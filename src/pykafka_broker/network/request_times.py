@@ -9,11 +9,11 @@ requests are watched: for the log of slow ones, or for OpenTelemetry.
     response send    encoding it, and handing it to the transport
     total            all of them
 
-A stage is a histogram of integers with eight buckets to an octave, so that a quantile is known to 6 %. Every
-request counts, but not every one is timed: of each kind the first `TIMED_AFTER_SCRAPE` after a scrape, then
-one in `TIMED_ONE_IN`; where they are watched, all. Four looks at the clock and five increments take 2 us,
-while one record is acknowledged in 56 us. Stages that an answer does not have, such as `remote` of an answer
-that is ready at once, are not recorded: the missing ones among the timed requests count as zero.
+A stage is a histogram (`system/histogram.py`). Every request counts, but not every one is timed: of each kind
+the first `TIMED_AFTER_SCRAPE` after a scrape, then one in `TIMED_ONE_IN`; where they are watched, all. Four
+looks at the clock and five increments take 2 us, while one record is acknowledged in 56 us. Stages that an
+answer does not have, such as `remote` of an answer that is ready at once, are not recorded: the missing ones
+among the timed requests count as zero.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.protocol.codegen import Source
 from pykafka_broker.protocol.fields import Field, schema_of
+from pykafka_broker.system.histogram import BUCKETS, TABLE_UNITS, UNIT_SHIFT, new_histogram, record
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -34,43 +35,9 @@ FOLLOWER_FETCH = "FetchFollower"
 TIMED_AFTER_SCRAPE = 256
 #: A power of two.
 TIMED_ONE_IN = 16
-#: A unit of time is 1,024 ns, so that it is a shift and no division.
-UNIT_SHIFT = 10
-NS_PER_UNIT = 1 << UNIT_SHIFT
 NS_PER_MS = 1_000_000
 #: More requests than any node serves.
 _ALL = 1 << 63
-#: Durations below this many units find their bucket in `BUCKETS` at once.
-TABLE_UNITS = 4096
-
-
-def bucket_of(units: int) -> int:
-    """The bucket of a value: exact below 8, then eight to each octave."""
-    shift = max(0, units.bit_length() - 4)
-    return (shift << 3) + (units >> shift)
-
-
-def middle_of(bucket: int) -> float:
-    """The middle of the values of a bucket."""
-    shift = max(0, (bucket >> 3) - 1)
-    return ((bucket - (shift << 3)) + 0.5) * (1 << shift) - (0.5 if not shift else 0)
-
-
-BUCKETS = [bucket_of(units) for units in range(TABLE_UNITS)]
-#: Values of more than 2**40 units, twelve days, count to the last bucket.
-BUCKET_COUNT = bucket_of(1 << 40) + 1
-
-
-def new_histogram() -> list[int]:
-    return [0] * BUCKET_COUNT
-
-
-def record(histogram: list[int], units: int) -> None:
-    """Count one value."""
-    if units < TABLE_UNITS:
-        histogram[BUCKETS[units]] += 1
-    else:
-        histogram[min(bucket_of(units), BUCKET_COUNT - 1)] += 1
 
 
 class Times:

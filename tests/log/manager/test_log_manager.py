@@ -295,10 +295,12 @@ async def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture)
     for number in range(5):
         append(manager.create("orders", number, TOPIC_ID, LogConfig()), b"a")
     broker = Broker(files.killed())
+    unopened: list[int] = []
 
     def pass_time(operation: str, path: str) -> None:
         if operation == "pread":
             broker.clock.advance(2_000)
+            unopened.append(len(broker.manager.dirs.metadata.unopened))
 
     broker.files.meanwhile = pass_time
     caplog.set_level("INFO")
@@ -306,6 +308,8 @@ async def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture)
     lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Recovered")]
     assert lines
     assert lines[0] == "Recovered 1 of 5 logs in /data (20 %, remaining.logs: 4)"
+    assert unopened[0] == 5
+    assert len(broker.manager.dirs.metadata.unopened) == 0
 
 
 async def test_some_new_logs_stay_open_for_their_first_records_until_they_are_found_idle() -> None:

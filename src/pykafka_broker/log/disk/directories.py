@@ -48,6 +48,8 @@ class LogDir:
         self.environment: Environment | None = None
         #: The content of the checkpoint files, so that nothing is written twice.
         self.checkpointed: dict[str, bytes] = {}
+        #: The names of folders of partitions that the start has still to open.
+        self.unopened: set[str] = set()
         #: Removed partitions whose entries the checkpoint files may still have.
         self.gone: set[PartitionKey] = set()
         #: How often such entries were removed: content prepared before the last removal must not be written.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 from collections.abc import Callable
 
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS
+from pykafka_broker.system.histogram import UNIT_SHIFT, new_histogram, record
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("org.apache.kafka.storage.internals.log.UnifiedLog")
@@ -60,10 +62,37 @@ AT_ONCE = FileJobs()
 UNHEARD = DiskEvents()
 
 
+class FlushTimes:
+    """How often segments were synced, and a histogram of how long each sync took. Any thread may record."""
+
+    __slots__ = ("_lock", "count", "histogram")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.histogram = new_histogram()
+        #: Several threads sync at a time; beside a sync the lock costs nothing.
+        self._lock = threading.Lock()
+
+    def record(self, duration_ns: int) -> None:
+        """A segment has been synced."""
+        with self._lock:
+            self.count += 1
+            record(self.histogram, duration_ns >> UNIT_SHIFT)
+
+
 class Environment:
     """The owner's services."""
 
-    __slots__ = ("_events", "bury", "files", "run_in_turn", "run_later", "warn", "write_behind_bytes")
+    __slots__ = (
+        "_events",
+        "bury",
+        "files",
+        "flushes",
+        "run_in_turn",
+        "run_later",
+        "warn",
+        "write_behind_bytes",
+    )
 
     def __init__(
         self,
@@ -74,6 +103,7 @@ class Environment:
         write_behind_bytes: int = WRITE_BEHIND_BYTES,
     ) -> None:
         self.files = files
+        self.flushes = FlushTimes()
         # As in `FileJobs` and `DiskEvents`.
         self.run_later, self.run_in_turn, self.bury = jobs
         self._events = events

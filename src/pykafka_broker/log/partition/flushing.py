@@ -15,13 +15,14 @@ import logging
 import threading
 from collections.abc import Sequence
 
-from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.environment import Environment, FlushTimes
 from pykafka_broker.log.disk.files import directory_name, sync_file
 from pykafka_broker.log.partition.append_errors import storage_error
 from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.producer_snapshots import Snapshot
 from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.segment.segment import Segment, segment_ends
+from pykafka_broker.machine.clock import processing_ns
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS
 
@@ -58,6 +59,11 @@ class Flusher:
         #: Held during a flush, and while files of segments are renamed or removed. The holder waits for the
         #: disk, so the event loop takes it for truncation only.
         self.lock = threading.Lock()
+
+    @property
+    def times(self) -> FlushTimes:
+        """Those of all logs with the same environment."""
+        return self._environment.flushes
 
     # --- producer snapshots -----------------------------------------------------------------------
 
@@ -158,18 +164,23 @@ class Flusher:
             for path in sorted(unsynced.difference(folders)):
                 sync_file(files, path)
             for segment in closed:
-                segment.sync(with_indexes=True)
+                self._sync_segment(segment, with_indexes=True)
                 segment.is_flushed = True
                 if segment.is_idle:
                     segment.release_file()
             if active is not None:
-                active.sync(with_indexes=False)
+                self._sync_segment(active, with_indexes=False)
             for folder in folders:
                 if folder in unsynced:
                     files.sync_directory(folder)
         except OSError:
             self._folder.note_unsynced(unsynced)
             raise
+
+    def _sync_segment(self, segment: Segment, *, with_indexes: bool) -> None:
+        started_ns = processing_ns()
+        segment.sync(with_indexes=with_indexes)
+        self._environment.flushes.record(processing_ns() - started_ns)
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -187,7 +198,7 @@ class Flusher:
             with self.lock:
                 active.give_back_reserve()
                 active.save_indexes(final=True)
-                active.sync(with_indexes=True)
+                self._sync_segment(active, with_indexes=True)
         except (OSError, KafkaError) as error:
             logger.error("%s could not be closed in order: %s", state.name, error)
             return False

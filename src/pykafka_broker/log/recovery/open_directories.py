@@ -127,6 +127,7 @@ async def open_directory(
     log_dir.gone = set().union(recovery_points, log_starts, high_watermarks, cleaned_offsets)
     all_folders = [*folders.in_service, *folders.future]
     log_dir.gone.difference_update(key for _, key in all_folders)
+    log_dir.unopened = {name for name, _ in all_folders}
     total = len(all_folders)
     if total:
         how = "Skipping recovery of" if clean else "Recovering"
@@ -155,6 +156,7 @@ async def open_directory(
             clean=clean,
             now_ms=clock.now_ms(),
         )
+        log_dir.unopened.discard(name)
         progress.advance()
         return log
 

@@ -583,6 +583,9 @@ async def test_a_follower_that_does_not_delete_in_time_is_told_of(
     await replicated.fetch(2)
     asked = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])
     deleting = await parked(home, another.send(DeleteRecordsRequest(topics=[asked], timeout_ms=1_000), 2))
+    delayed = home.broker.node.broker.purgatory.deletions
+    assert (delayed.operations, delayed.places) == (1, 1)
     await home.pass_time(1_000)
     [answer] = partitions_of(await asyncio.wait_for(deleting, 10))
     assert (answer.error_code, answer.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+    assert (delayed.operations, delayed.places) == (0, 0)

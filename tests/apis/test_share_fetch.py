@@ -262,12 +262,15 @@ async def test_a_fetch_that_has_waited_long_enough_is_answered_with_nothing(user
     member = Member(user, topic_id)
     await member.opened(home, 0)
     waiting = await parked(home, member.fetch(max_wait_ms=WAIT_MS))
+    delayed = home.broker.node.broker.purgatory.share_fetches
 
     await home.pass_time(WAIT_MS - 1)
     assert not waiting.done()
+    assert delayed.operations == 1
     await home.pass_time(1)
 
     assert (await waiting).responses == []
+    assert (delayed.operations, delayed.places) == (0, 0)
 
 
 async def test_a_fetch_waits_for_as_many_bytes_as_it_wants(user: User, another: User, home: Home) -> None:

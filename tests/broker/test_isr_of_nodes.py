@@ -67,6 +67,7 @@ async def test_a_follower_that_does_not_fetch_leaves_the_isr_and_producers_are_t
             assert log_of(cluster, 1).state.high_watermark == 1, "too few replicas are in sync"
             answer = await waiting
             assert ErrorCode(answer.error_code) is ErrorCode.REQUEST_TIMED_OUT
+            assert cluster.broker(1).node.broker.purgatory.produces.expired == 1
             assert answer.base_offset == 1  # it is in the log of the leader
             assert await error_of_producing(user) is ErrorCode.NOT_ENOUGH_REPLICAS
 

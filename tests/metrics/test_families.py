@@ -177,8 +177,17 @@ async def test_a_parked_fetch_counts_as_remote_time(home: Home) -> None:
         parked = await scrape(home.broker)
         await user.produce("orders", b"one")
         await waiting
+        impatient = asyncio.ensure_future(reader.fetch("orders", 1, max_wait_ms=1_000))
+        await until(lambda: home.broker.node.broker.purgatory.parked)
+        await home.pass_time(1_000)
+        await impatient
         found = await scrape(home.broker)
 
+    expired = [
+        value(one, "kafka_server_delayedfetchmetrics_expires_total", fetcherType="consumer")
+        for one in (parked, found)
+    ]
+    assert expired == [0, 1]
     waiting_fetches = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
     assert [value(one, waiting_fetches, delayedOperation="Fetch") for one in (parked, found)] == [1, 0]
     remote = f"{REQUEST}_remotetimems"
@@ -289,6 +298,9 @@ async def test_a_dead_follower_shows_on_the_leader() -> None:
     [(labels, lag)] = of(follower, "kafka_server_fetcherlagmetrics_consumerlag", **place).items()
     assert (dict(labels)["clientId"], lag) == ("ReplicaFetcherThread-0-1", 0)
     assert value(follower, "kafka_server_replicafetchermanager_maxlag", clientId="Replica") == 0
+    assert (
+        value(follower, "kafka_server_replicafetchermanager_failedpartitionscount", clientId="Replica") == 0
+    )
     assert not of(leader, "kafka_server_fetcherlagmetrics_consumerlag")
     assert value(leader, "kafka_controller_kafkacontroller_newactivecontrollerscount") == 1
     started = "kafka_controller_kafkacontroller_eventqueueoperationsstartedcount"

@@ -424,6 +424,8 @@ async def test_a_failed_disk_stops_only_its_partitions_without_a_line_for_each(
         await node.until(lambda: values(here[4]) == [b"value"])
         await node.clock.pass_time(10 * BACKOFF_MS)
         assert [log.state.log_end_offset for log in here] == [0, 0, 0, 0, 1]
+        [fetcher] = node.fetchers.running.values()
+        assert [follower.has_stopped for follower in fetcher.followers] == [True, True, True, True, False]
     assert caplog.messages == []
 
 

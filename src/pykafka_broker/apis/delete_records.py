@@ -96,7 +96,7 @@ def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
             if reached is not None:
                 waiting.append(_Waiting(result, partition, reached))
     tell(ctx, LOGS, "Incremented log start offset due to client delete records request: ", told)
-    return _wait(response, waiting) if waiting else response
+    return _wait(response, waiting, ctx) if waiting else response
 
 
 class _Waiting(NamedTuple):
@@ -107,14 +107,21 @@ class _Waiting(NamedTuple):
     reached: Awaitable[ErrorCode]
 
 
-async def _wait(response: DeleteRecordsResponse, waiting: list[_Waiting]) -> DeleteRecordsResponse:
-    for result, partition, reached in waiting:
-        error = await reached
-        result.error_code = int(error)
-        if error is ErrorCode.NONE:
-            result.low_watermark = partition.deletion.low_watermark
-        elif error is not ErrorCode.REQUEST_TIMED_OUT:
-            result.low_watermark = INVALID_LOW_WATERMARK
+async def _wait(
+    response: DeleteRecordsResponse, waiting: list[_Waiting], ctx: RequestContext
+) -> DeleteRecordsResponse:
+    delayed = ctx.node.purgatory.deletions
+    delayed.begin(len(waiting))
+    try:
+        for result, partition, reached in waiting:
+            error = await reached
+            result.error_code = int(error)
+            if error is ErrorCode.NONE:
+                result.low_watermark = partition.deletion.low_watermark
+            elif error is not ErrorCode.REQUEST_TIMED_OUT:
+                result.low_watermark = INVALID_LOW_WATERMARK
+    finally:
+        delayed.end(len(waiting))
     return response
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pykafka_broker.membership.core.heartbeats import Phase
 from pykafka_broker.metrics.family import Family, Sample, labelled
 from pykafka_broker.metrics.node_parts import BrokerParts, NodeParts, Scrape
-from pykafka_broker.network.purgatory import Purgatory
+from pykafka_broker.network.purgatory import Delayed, Purgatory
 
 #: Kafka's numbers of the states of a broker.
 _STATES = {
@@ -29,13 +29,18 @@ def _gauge(name: str, meaning: str, bean: str, value: Callable[[BrokerParts], in
 
 
 def _purgatory(
-    name: str, meaning: str, *, fetches: Callable[[Purgatory], int], produces: Callable[[Purgatory], int]
+    name: str, meaning: str, parked: Callable[[Purgatory], int], delayed: Callable[[Delayed], int]
 ) -> Family:
+    """`parked` are fetches and share fetches."""
+
     def read(scrape: Scrape) -> Iterable[Sample]:
         if scrape.node.broker is not None:
             purgatory = scrape.node.broker.purgatory
-            yield labelled(delayedOperation="Fetch"), fetches(purgatory)
-            yield labelled(delayedOperation="Produce"), produces(purgatory)
+            share_fetches = delayed(purgatory.share_fetches)
+            yield labelled(delayedOperation="Fetch"), parked(purgatory) - share_fetches
+            yield labelled(delayedOperation="ShareFetch"), share_fetches
+            yield labelled(delayedOperation="Produce"), delayed(purgatory.produces)
+            yield labelled(delayedOperation="DeleteRecords"), delayed(purgatory.deletions)
 
     return Family(
         f"kafka_server_delayedoperationpurgatory_{name.lower()}",
@@ -45,6 +50,18 @@ def _purgatory(
         f"kafka.server:type=DelayedOperationPurgatory,name={name},delayedOperation=*",
         read,
     )
+
+
+def _expired_fetches(scrape: Scrape) -> Iterable[Sample]:
+    if scrape.node.broker is not None:
+        purgatory = scrape.node.broker.purgatory
+        yield labelled(fetcherType="consumer"), purgatory.expired_consumers
+        yield labelled(fetcherType="follower"), purgatory.expired_followers
+
+
+def _expired_produces(scrape: Scrape) -> Iterable[Sample]:
+    if scrape.node.broker is not None:
+        yield "", scrape.node.broker.purgatory.produces.expired
 
 
 def _uncleanable(scrape: Scrape) -> Iterable[Sample]:
@@ -90,15 +107,31 @@ FAMILIES = (
     ),
     _purgatory(
         "NumDelayedOperations",
-        "Requests that wait: fetches for records, Produce for followers or syncs.",
-        fetches=lambda purgatory: purgatory.parked,
-        produces=lambda purgatory: purgatory.producers,
+        "Requests that wait: fetches for records, Produce and DeleteRecords for followers or syncs.",
+        lambda purgatory: purgatory.parked,
+        lambda delayed: delayed.operations,
     ),
     _purgatory(
         "PurgatorySize",
-        "Partitions for which they wait, each as often as a request waits for it.",
-        fetches=lambda purgatory: purgatory.watches,
-        produces=lambda purgatory: purgatory.produced_partitions,
+        "Partitions that these requests wait for; two requests for one partition count twice.",
+        lambda purgatory: purgatory.watches,
+        lambda delayed: delayed.places,
+    ),
+    Family(
+        "kafka_server_delayedfetchmetrics_expires_total",
+        "counter",
+        "fetcherType",
+        "Fetches whose time was up before there were enough records.",
+        "kafka.server:type=DelayedFetchMetrics,name=ExpiresPerSec,fetcherType=*, Count",
+        _expired_fetches,
+    ),
+    Family(
+        "kafka_server_delayedproducemetrics_expires_total",
+        "counter",
+        "",
+        "Partitions of Produce requests that followers did not get in time.",
+        "kafka.server:type=DelayedProduceMetrics,name=ExpiresPerSec, Count",
+        _expired_produces,
     ),
     _gauge(
         "kafka_server_fetchsessioncache_numincrementalfetchsessions",

@@ -39,6 +39,24 @@ def _max_lag(scrape: Scrape) -> Pausing:
         yield _MANAGER, greatest
 
 
+def _failed(scrape: Scrape) -> Pausing:
+    if scrape.node.broker is not None:
+        failed = 0
+        for fetcher in list(scrape.node.broker.fetchers.running.values()):
+            failed += sum([follower.has_stopped for follower in fetcher.followers])
+            yield None
+        yield _MANAGER, failed
+
+
+def _least_rate(scrape: Scrape) -> Iterable[Sample]:
+    if scrape.node.broker is not None:
+        rates = [
+            scrape.node.rates.of(f"fetches {leader} {fetcher_id}", fetcher.fetches)
+            for (leader, fetcher_id), fetcher in scrape.node.broker.fetchers.running.items()
+        ]
+        yield _MANAGER, max(0.0, min(rates, default=0.0))  # a fetcher that is made again begins at 0
+
+
 def _dead(scrape: Scrape) -> Iterable[Sample]:
     if scrape.node.broker is not None:
         yield _MANAGER, 0
@@ -60,6 +78,22 @@ FAMILIES = (
         "The greatest of these lags.",
         "kafka.server:type=ReplicaFetcherManager,name=MaxLag,clientId=Replica",
         _max_lag,
+    ),
+    Family(
+        "kafka_server_replicafetchermanager_failedpartitionscount",
+        "gauge",
+        "clientId",
+        "Replicas here that are not fetched until the next leader epoch, because of a failure.",
+        "kafka.server:type=ReplicaFetcherManager,name=FailedPartitionsCount,clientId=Replica",
+        _failed,
+    ),
+    Family(
+        "kafka_server_replicafetchermanager_minfetchrate",
+        "gauge",
+        "clientId",
+        "Fetches a second of the slowest fetcher since the last scrape; 0 without a fetcher.",
+        "kafka.server:type=ReplicaFetcherManager,name=MinFetchRate,clientId=Replica",
+        _least_rate,
     ),
     Family(
         "kafka_server_replicafetchermanager_deadthreadcount",

@@ -48,6 +48,29 @@ class Watched(Protocol):
     def on_close(self, callback: Callable[[], None]) -> None: ...
 
 
+class Delayed:
+    """Requests of one kind that wait, and what each waits for."""
+
+    __slots__ = ("expired", "operations", "places")
+
+    def __init__(self) -> None:
+        self.operations = 0
+        #: Partitions, each counted once for each request that waits for it.
+        self.places = 0
+        #: Waits that ended because their time was up.
+        self.expired = 0
+
+    def begin(self, places: int) -> None:
+        """A request begins to wait."""
+        self.operations += 1
+        self.places += places
+
+    def end(self, places: int) -> None:
+        """Its wait has ended."""
+        self.operations -= 1
+        self.places -= places
+
+
 class _Parked:
     """One parked handler."""
 
@@ -93,10 +116,15 @@ class Purgatory:
         self._clock = clock
         self._max_parked = max_parked
         self._closed = False
-        #: Produce requests that wait for followers or syncs, and the partitions for which they wait. They are
-        #: not parked here: the partitions wake them (`replication/committing.py`).
-        self.producers = 0
-        self.produced_partitions = 0
+        #: Produce and DeleteRecords requests that wait for followers or syncs: not parked here, because the
+        #: partitions wake them (`replication/committing.py`).
+        self.produces = Delayed()
+        self.deletions = Delayed()
+        #: Share fetches, which are parked here too.
+        self.share_fetches = Delayed()
+        #: Parked fetches of consumers and of followers whose time was up.
+        self.expired_consumers = 0
+        self.expired_followers = 0
         self._all: OrderedDict[_Parked, None] = OrderedDict()
         self._by_log: dict[int, _Watch] = {}
         self._by_connection: dict[Watched, OrderedSet[_Parked]] = {}

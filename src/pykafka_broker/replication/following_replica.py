@@ -109,6 +109,11 @@ class FollowingReplica:
         return self._following.leader_epoch
 
     @property
+    def has_stopped(self) -> bool:
+        """Whether a failure ends the fetching until the next leader epoch."""
+        return self._following.phase is Phase.STOPPED
+
+    @property
     def phase(self) -> Phase:
         """What the leader is asked for next."""
         return self._following.phase

@@ -112,6 +112,8 @@ class ReplicaFetcher:
             self.name, ports.clock, ports.logs, ports.throttled_rate, settings.backoff_ms
         )
         self._followers: dict[Key, FollowingReplica] = {}
+        #: Fetch requests that were sent.
+        self.fetches = 0
         self._session: FollowerSession[Key] = FollowerSession()
         #: Partitions that the next request must tell the leader about.
         self._changed: dict[Key, None] = {}
@@ -262,6 +264,7 @@ class ReplicaFetcher:
             )
         if version < 15:
             request.replica_id, request.replica_state = self._settings.node_id, None
+        self.fetches += 1
         response: FetchResponse = await connection.send(
             request, version, timeout_ms=self._settings.socket_timeout_ms
         )

@@ -55,6 +55,10 @@ async def park(
         if kept is not None:
             kept.ready = ready
         moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready if kept is None else None)
+        if not moved and replica_id >= 0:
+            node.purgatory.expired_followers += 1
+        elif not moved:
+            node.purgatory.expired_consumers += 1
         # Other connections may have unread answers now, which lowers the budget.
         max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
         planned = plan_fetch(request, context, max_bytes, ctx, planned)

@@ -10,12 +10,42 @@ if TYPE_CHECKING:
     from pykafka_broker.log.partition.partition_log import PartitionLog
 
 
+class Delayed(Protocol):
+    """Requests of one kind that wait."""
+
+    #: Waits that ended because their time was up.
+    expired: int
+
+    def begin(self, places: int) -> None:
+        """A request begins to wait for this number of partitions."""
+        ...
+
+    def end(self, places: int) -> None:
+        """Its wait has ended."""
+        ...
+
+
 class Purgatory(Protocol):
     """Parks handlers, and wakes them."""
 
-    #: Produce requests that wait for followers or syncs, and the partitions for which they wait.
-    producers: int
-    produced_partitions: int
+    #: Fetches of consumers and of followers whose time was up.
+    expired_consumers: int
+    expired_followers: int
+
+    @property
+    def produces(self) -> Delayed:
+        """Produce requests that wait for followers or syncs."""
+        ...
+
+    @property
+    def deletions(self) -> Delayed:
+        """DeleteRecords requests that wait for followers."""
+        ...
+
+    @property
+    def share_fetches(self) -> Delayed:
+        """Share fetches that wait for records, or for the locks of other fetches."""
+        ...
 
     def wait(
         self,

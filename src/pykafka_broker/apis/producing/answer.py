@@ -123,9 +123,8 @@ def failed(request: ProduceRequest, error: KafkaError) -> Any:
 async def _committed(response: ProduceResponse, pending: Pending, ctx: RequestContext) -> ProduceResponse:
     """The response once every batch in it may be acknowledged, or has failed."""
     is_refused = False
-    purgatory = ctx.node.purgatory
-    purgatory.producers += 1
-    purgatory.produced_partitions += len(pending)
+    delayed = ctx.node.purgatory.produces
+    delayed.begin(len(pending))
     try:
         for answer, waiting in pending:
             error = await waiting
@@ -133,9 +132,9 @@ async def _committed(response: ProduceResponse, pending: Pending, ctx: RequestCo
                 # The batch stays in the log, and the answer keeps its offset.
                 answer.error_code = int(error)
                 is_refused |= error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+                delayed.expired += error is ErrorCode.REQUEST_TIMED_OUT
     finally:
-        purgatory.producers -= 1
-        purgatory.produced_partitions -= len(pending)
+        delayed.end(len(pending))
     if is_refused:
         partitions = (
             (name_of(topic, ctx), answer.index)

@@ -94,12 +94,17 @@ class ShareFetch:
     async def _wait(self) -> None:
         """Return when this fetch holds locks with enough to read, or its time is up."""
         node, connection = self._ctx.node, self._ctx.connection
+        delayed = node.purgatory.share_fetches
         until_ms = node.clock.monotonic_ms() + self._limits.max_wait_ms
         while not self._is_ready():
             places = {each.partition.log: place for place, each in self._open.items()}
             watched: list[Any] = [*self._open.values(), *places]
             ready = partial(self._is_ready_after, places)
-            moved = await node.purgatory.wait(watched, until_ms, connection, ready)
+            delayed.begin(len(watched))
+            try:
+                moved = await node.purgatory.wait(watched, until_ms, connection, ready)
+            finally:
+                delayed.end(len(watched))
             if not moved or self._look():
                 return
 

@@ -19,6 +19,7 @@ from pykafka_broker.system.processes import (
     described,
     is_ending,
     listening_on,
+    waited_for_core_ns,
 )
 from tests.support.waiting import until
 
@@ -143,3 +144,11 @@ def test_a_process_whose_first_thread_has_ended_is_about_to_end_until_the_last_h
         until(lambda: command_line(process.pid) == "", "its first thread has ended")
         assert is_ending(process.pid)
         process.kill()
+
+
+@pytest.mark.parametrize(("told", "waited_ns"), [("50 70 9\n", 70), ("50\n", 0), (None, 0)])
+def test_the_wait_for_a_core_is_what_linux_tells(tmp_path: Path, told: str | None, waited_ns: int) -> None:
+    if told is not None:
+        (tmp_path / "schedstat").write_text(told)
+
+    assert waited_for_core_ns(str(tmp_path / "schedstat")) == waited_ns

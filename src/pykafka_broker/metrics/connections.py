@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pykafka_broker.metrics.family import Family, Pausing, Sample, labelled
 from pykafka_broker.metrics.node_parts import NodeParts, Scrape
 from pykafka_broker.network.connection import Connection
+from pykafka_broker.system.processes import waited_for_core_ns
 
 #: Connections that are looked at before the event loop runs other work.
 CONNECTIONS_PER_SLICE = 500
@@ -43,8 +44,12 @@ def _counter(name: str, meaning: str) -> Family:
 
 
 def _idle(node: NodeParts) -> float:
-    """The share of the time since the last scrape in which the thread of the event loop did not run."""
-    return max(0.0, 1.0 - node.rates.of("thread", time.thread_time_ns() / 1e9))
+    """The share of the time since the last scrape in which the event loop neither ran nor waited for a core.
+
+    uvloop does not tell how long it waits for events.
+    """
+    busy_ns = time.thread_time_ns() + waited_for_core_ns()
+    return max(0.0, 1.0 - node.rates.of("thread", busy_ns / 1e9))
 
 
 def _idle_share(scrape: Scrape) -> Iterable[Sample]:
@@ -73,7 +78,8 @@ FAMILIES = (
         "kafka_network_socketserver_networkprocessoravgidle_percent",
         "gauge",
         "",
-        "The share of the time since the last scrape, from 0 to 1, in which the event loop was idle.",
+        "The share of the time since the last scrape, from 0 to 1, in which the event loop neither ran nor, on "
+        "Linux, waited for a core. A wait for a disk counts as idle.",
         "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent",
         _idle_share,
     ),

@@ -81,6 +81,15 @@ def disk_bytes() -> tuple[int, int] | None:
         return None
 
 
+def waited_for_core_ns(schedstat: str = "/proc/thread-self/schedstat") -> int:
+    """The nanoseconds for which this thread could have run but had no core; 0 if the system does not tell."""
+    try:
+        with open(schedstat) as file:
+            return int(file.read().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
 def is_paused(process_id: int) -> bool:
     """Whether a process is stopped by a signal such as SIGSTOP."""
     try:

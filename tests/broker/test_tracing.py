@@ -26,7 +26,11 @@ from pykafka_broker.network.request_times import RequestTimes
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
-from pykafka_broker.protocol.messages.produce import ProduceResponse
+from pykafka_broker.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.home import Home
 from tests.support.serving import HEARTBEAT, Doors, Served, apis, produce_of
@@ -76,6 +80,33 @@ async def test_a_request_is_a_span_with_its_client_its_stages_and_its_error(
     assert produce.end_time - produce.start_time == 1_500_000_000
     assert (produce.status.status_code, heartbeat.status.status_code) == (StatusCode.UNSET, StatusCode.ERROR)
     assert attributes(heartbeat)["error.type"] == "UNKNOWN_MEMBER_ID"
+
+
+async def test_the_error_of_a_span_is_the_first_in_the_answer() -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    clock, doors = VirtualClock(), Doors()
+    shared = Shared(clock, times=RequestTimes(Spans(provider).answered))
+    partitions = [
+        PartitionProduceResponse(index=index, error_code=int(error), base_offset=-1)
+        for index, error in enumerate(
+            (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.MESSAGE_TOO_LARGE)
+        )
+    ]
+    answer = ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=partitions)])
+    answers = [answer, Later(doors.wait())]
+    handlers = apis(produce=lambda request, ctx: answers.pop(0))
+    served = Served(clock, shared=shared, dispatch=Dispatch(handlers, times=shared.times))
+
+    served.send(produce_of(b"x"))
+    served.send(produce_of(b"x"))
+    await settle()
+    doors.open(answer)
+    await settle()
+
+    spans = exporter.get_finished_spans()
+    assert [attributes(span)["error.type"] for span in spans] == ["NOT_ENOUGH_REPLICAS"] * 2
 
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:

@@ -78,8 +78,8 @@ FAMILIES = (
         "kafka_network_socketserver_networkprocessoravgidle_percent",
         "gauge",
         "",
-        "The share of the time since the last scrape, from 0 to 1, in which the event loop neither ran nor, on "
-        "Linux, waited for a core. A wait for a disk counts as idle.",
+        "The share of the time since the last scrape, from 0 to 1, in which the event loop neither ran nor "
+        "waited for a core (known on Linux). A wait for a disk counts as idle.",
         "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent",
         _idle_share,
     ),

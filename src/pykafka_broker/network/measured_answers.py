@@ -50,7 +50,7 @@ class MeasuredAnswers(Answers):
             return Answers.add(self, route, context, answer, request)
         ready_ns = perf_counter_ns()
         size = Answers.add(self, route, context, answer, request)
-        self._answered_at_once(times, context, answer, ready_ns, perf_counter_ns())
+        self._answered_at_once(times, route, context, answer, ready_ns, perf_counter_ns())
         return size
 
     def add_none(self, route: Route, context: Context[Any]) -> None:
@@ -59,19 +59,19 @@ class MeasuredAnswers(Answers):
             return
         if times.is_timed() and self._last_ns:
             now_ns = perf_counter_ns()
-            self._answered_at_once(times, context, NO_RESPONSE, now_ns, now_ns)
+            self._answered_at_once(times, route, context, NO_RESPONSE, now_ns, now_ns)
         else:
             self._last_ns = 0
 
     def _answered_at_once(
-        self, times: Times, context: Context[Any], answer: Any, ready_ns: int, sent_ns: int
+        self, times: Times, route: Route, context: Context[Any], answer: Any, ready_ns: int, sent_ns: int
     ) -> None:
         began_ns, handled_ns, self._last_ns = self._round_ns, self._last_ns, sent_ns
         times.answered(self.request_bytes, began_ns, handled_ns, ready_ns, sent_ns)
         throttle_ms = _record_throttle(times, answer)
         if (watch := self._watch) is not None:
             stages = (began_ns, handled_ns, ready_ns, ready_ns, sent_ns, sent_ns)
-            watch(Answered(context, *stages, throttle_ms, 0, getattr(answer, "error_code", 0)))
+            watch(Answered(context, *stages, throttle_ms, 0, _first_error(route, answer)))
 
     def wait_for(
         self, later: Awaitable[Any], number: int, route: Route, context: Context[Any], request: Any, hold: int
@@ -102,7 +102,8 @@ class MeasuredAnswers(Answers):
         size = Answers._fill(self, slot, route, context, answer)
         slot.encoded_ns = perf_counter_ns()
         slot.throttle_ms = _record_throttle(slot.times, answer)
-        slot.error_code = getattr(answer, "error_code", 0)
+        if self._watch is not None:
+            slot.error_code = _first_error(route, answer)
         return size
 
     def _slot_sent(self, slot: Slot) -> None:
@@ -120,6 +121,14 @@ def _times_of_fetch(route: Route, request: Any) -> Times | None:
         return route.times
     route.follower_requests += 1
     return route.follower_times
+
+
+def _first_error(route: Route, answer: Any) -> int:
+    """The first error code in an answer, or in its parts; 0 without one."""
+    errors: dict[int, int] = {}
+    if answer is not CLOSE and answer is not NO_RESPONSE:
+        route.count_errors(answer, errors)
+    return next((code for code in errors if code), 0)
 
 
 def _record_throttle(times: Times, answer: Any) -> int:

@@ -156,7 +156,7 @@ class Answered(NamedTuple):
     throttle_ms: int = 0
     #: How much of its waiting the client has asked for.
     asked_wait_ms: int = 0
-    #: The error of the whole answer; 0 if there is none, or each part of the answer has one of its own.
+    #: The first error in the answer or in its parts; 0 without one.
     error_code: int = 0
 
     @property

@@ -34,7 +34,7 @@ from tests.support.sasl import ALICE, AT_ONCE, BOB, PLAIN_LISTENER, WRONG, authe
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parent
-LOADED = ("orders", "payments", "small")
+LOADED = ("orders", "payments", "small", "compacted")
 
 #: Names of which the values are the same after the same load; those of requests for `COUNTED`.
 COUNTERS = tuple(
@@ -42,7 +42,8 @@ COUNTERS = tuple(
     for name in (
         *("messagesin", "bytesin", "bytesout", "bytesrejected", "totalproducerequests"),
         *("failedproducerequests", "totalfetchrequests", "failedfetchrequests"),
-        *("replicationbytesin", "replicationbytesout"),
+        *("replicationbytesin", "replicationbytesout", "invalidmessagecrcrecords"),
+        *("invalidoffsetorsequencerecords", "nokeycompactedtopicrecords"),
     )
 )
 REQUESTS = (
@@ -172,7 +173,8 @@ async def load(address: str, clients: str) -> list[ErrorCode]:
         await user.create_topic("orders", partitions=2)
         await user.create_topic("payments", message_timestamp_before_max_ms="1000")
         await user.create_topic("small", max_message_bytes="100")
-        for topic, partitions in (("orders", 2), ("payments", 1), ("small", 1)):
+        await user.create_topic("compacted", cleanup_policy="compact")
+        for topic, partitions in (("orders", 2), ("payments", 1), ("small", 1), ("compacted", 1)):
             for partition in range(partitions):
                 while not await is_led(user, topic, partition):
                     pass
@@ -182,6 +184,8 @@ async def load(address: str, clients: str) -> list[ErrorCode]:
         refused: list[Any] = [
             await user.try_to_produce("small", b"x" * 200),
             await user.try_to_produce("payments", b"one", timestamp=1),
+            await user.try_to_produce("payments", b"one", producer_id=7, producer_epoch=0),
+            await user.try_to_produce("compacted", b"one", b"two"),
         ]
         for offset in (0, 2, 3):
             await user.fetch("orders", offset)
@@ -260,6 +264,8 @@ def ours() -> Samples:
 REFUSED = [
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.INVALID_TIMESTAMP,
+    ErrorCode.INVALID_RECORD,
+    ErrorCode.INVALID_RECORD,
     ErrorCode.NONE,
     ErrorCode.NONE,
     ErrorCode.SASL_AUTHENTICATION_FAILED,

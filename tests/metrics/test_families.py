@@ -126,12 +126,22 @@ async def test_a_refused_batch_counts_as_the_error_says(home: Home) -> None:
         refused = await user.try_to_produce("orders", b"x" * 200)
         await user.create_topic("payments", message_timestamp_before_max_ms="1000")
         old = await user.try_to_produce("payments", b"one", timestamp=1)
+        unnumbered = await user.try_to_produce("payments", b"one", producer_id=7, producer_epoch=0)
+        await user.create_topic("compacted", cleanup_policy="compact")
+        keyless = await user.try_to_produce("compacted", b"one", b"two")
         found = await scrape(home.broker)
 
-    codes = [ErrorCode(answer.error_code) for answer in (refused, old)]
-    assert codes == [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_TIMESTAMP]
+    codes = [ErrorCode(answer.error_code) for answer in (refused, old, unnumbered, keyless)]
+    assert codes == [
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_RECORD,
+    ]
     failed = f"{TOPIC}_failedproducerequests_total"
-    assert [value(found, failed, topic=topic) for topic in ("orders", "payments")] == [0, 1]
+    assert [value(found, failed, topic=topic) for topic in ("orders", "payments", "compacted")] == [0, 2, 1]
+    assert value(found, f"{TOPIC}_invalidoffsetorsequencerecords_total") == 1
+    assert value(found, f"{TOPIC}_nokeycompactedtopicrecords_total") == 2
     assert (value(found, f"{TOPIC}_bytesrejected_total", topic="orders") or 0) > 200
     assert value(found, f"{TOPIC}_bytesin_total") == 0
     assert value(found, f"{TOPIC}_totalproducerequests_total", topic="orders") == 1

@@ -120,7 +120,7 @@ def _counted(name: str, meaning: str, value: Callable[[Counts], int]) -> Family:
 def _rebalances(kind: str) -> Family:
     return _counted(
         f"{kind}-group-rebalance-count",
-        f"New epochs of {kind} groups, but for those that begin because a member has gone",
+        f"New epochs of {kind} groups, without those that begin because a member has gone",
         lambda counts: counts.rebalances[kind],
     )
 

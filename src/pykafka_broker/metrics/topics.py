@@ -66,7 +66,7 @@ FAMILIES = (
     _counter(
         "failedproducerequests",
         "FailedProduceRequestsPerSec",
-        "Those of them that failed with an error that does not count as the producer's.",
+        "Those of them that failed, without the errors that a producer causes or mends itself.",
         lambda counts: counts.failed_produce_requests,
     ),
     _counter(
@@ -80,6 +80,24 @@ FAMILIES = (
         "FailedFetchRequestsPerSec",
         "Those of them that failed for a reason that no client expects.",
         lambda counts: counts.failed_fetch_requests,
+    ),
+    _sum(
+        "invalidmessagecrcrecords",
+        "InvalidMessageCrcRecordsPerSec",
+        "Batches refused because their checksum is wrong.",
+        lambda counts: counts.wrong_checksums,
+    ),
+    _sum(
+        "invalidoffsetorsequencerecords",
+        "InvalidOffsetOrSequenceRecordsPerSec",
+        "Batches refused because offsets, count or sequence in their headers are wrong.",
+        lambda counts: counts.invalid_offsets,
+    ),
+    _sum(
+        "nokeycompactedtopicrecords",
+        "NoKeyCompactedTopicRecordsPerSec",
+        "Records without a key that compacted topics refused.",
+        lambda counts: counts.keyless_records,
     ),
     _sum(
         "replicationbytesin",

@@ -316,7 +316,7 @@ class LeadingReplica:
                 defers_names=self._defers_names,
             )
         except KafkaError as error:
-            self.counts.refused(error.code, len(records))
+            self.counts.refused(error, len(records))
             raise
         if not isinstance(result, NamesDue):
             self.committing.appended(result.flush_due)

@@ -8,7 +8,9 @@ Source: ReplicaManager and UnifiedLog of Apache Kafka say what counts, and which
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.log.partition.validation import RecordErrors
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.errors import InvalidOffsets, WrongChecksum
 
 #: Errors that a producer brings on itself, or that a retry mends: Kafka does not count them as failures.
 EXPECTED = frozenset(
@@ -35,13 +37,16 @@ class TopicCounts:
         "failed_isr_updates",
         "failed_produce_requests",
         "fetch_requests",
+        "invalid_offsets",
         "isr_expands",
         "isr_shrinks",
+        "keyless_records",
         "messages_in",
         "partitions",
         "produce_requests",
         "replication_bytes_in",
         "replication_bytes_out",
+        "wrong_checksums",
     )
 
     def __init__(self) -> None:
@@ -51,6 +56,11 @@ class TopicCounts:
         self.bytes_in = 0
         self.bytes_out = 0
         self.bytes_rejected = 0
+        #: Batches refused for their checksum, or for the offsets, sequence and count in their headers.
+        self.wrong_checksums = 0
+        self.invalid_offsets = 0
+        #: Records without a key that compacted topics refused.
+        self.keyless_records = 0
         #: A request counts once for each partition that it names.
         self.produce_requests = 0
         self.failed_produce_requests = 0
@@ -70,13 +80,20 @@ class TopicCounts:
         self.messages_in += messages
         self.bytes_in += size_bytes
 
-    def refused(self, error: ErrorCode, size_bytes: int) -> None:
+    def refused(self, error: KafkaError, size_bytes: int) -> None:
         """A batch has been refused."""
+        code = error.code
         self.produce_requests += 1
-        if error not in EXPECTED:
+        if code not in EXPECTED:
             self.failed_produce_requests += 1
-        elif error is ErrorCode.MESSAGE_TOO_LARGE or error is ErrorCode.RECORD_LIST_TOO_LARGE:
+        elif code is ErrorCode.MESSAGE_TOO_LARGE or code is ErrorCode.RECORD_LIST_TOO_LARGE:
             self.bytes_rejected += size_bytes
+        if isinstance(error, WrongChecksum):
+            self.wrong_checksums += 1
+        elif isinstance(error, InvalidOffsets):
+            self.invalid_offsets += 1
+        elif isinstance(error, RecordErrors):
+            self.keyless_records += error.keyless
 
     def add(self, other: TopicCounts) -> None:
         """Add all counts of another object."""

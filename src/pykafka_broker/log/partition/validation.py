@@ -61,7 +61,13 @@ from pykafka_broker.protocol.records.batch import (
 from pykafka_broker.protocol.records.checking import LARGEST_DELTA, MOST_DELTA, check_records
 from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES, Codec, compress
 from pykafka_broker.protocol.records.crc import crc32c
-from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord, OverlongVarint
+from pykafka_broker.protocol.records.errors import (
+    CorruptRecord,
+    InvalidOffsets,
+    InvalidRecord,
+    OverlongVarint,
+    WrongChecksum,
+)
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: zstd came with Produce v7 (KIP-110).
@@ -100,11 +106,17 @@ _INT32 = Struct(">i")
 
 
 class RecordErrors(KafkaError):
-    """A batch was refused for some of its records: `errors` has their index in the batch and a message."""
+    """A batch was refused for some of its records: `errors` has their index in the batch and a message.
 
-    def __init__(self, code: ErrorCode, message: str, errors: tuple[tuple[int, str], ...]) -> None:
+    `keyless` of them have no key though the topic is compacted.
+    """
+
+    def __init__(
+        self, code: ErrorCode, message: str, errors: tuple[tuple[int, str], ...], keyless: int
+    ) -> None:
         super().__init__(code, message)
         self.errors = errors
+        self.keyless = keyless
 
 
 class NotOneBatch(KafkaError):
@@ -282,26 +294,26 @@ def _check_header(payload: Buffer, header: BatchHeader, config: LogConfig) -> No
     if len(payload) > config.max_message_bytes:
         raise _too_large(len(payload), config)
     if crc32c(memoryview(payload)[ATTRIBUTES_OFFSET:]) != header.crc:
-        raise CorruptRecord(f"Record is corrupt (stored crc = {header.crc})")
+        raise WrongChecksum(f"Record is corrupt (stored crc = {header.crc})")
     attributes = header.attributes
     if attributes & CODEC_MASK > Codec.ZSTD:
         raise _undecodable(f"Unknown compression type id: {attributes & CODEC_MASK}")
     count = header.records_count
     if count <= 0:
-        raise InvalidRecord(f"Invalid reported count for record batch: {count}")
+        raise InvalidOffsets(f"Invalid reported count for record batch: {count}")
     section_bytes = len(payload) - HEADER_BYTES
     if count * SMALLEST_RECORD_BYTES > section_bytes * LARGEST_RATIOS[attributes & CODEC_MASK]:
         raise InvalidRecord(f"Record count {count} is more than {section_bytes} bytes could hold")
     if header.last_offset_delta != count - 1:
-        raise InvalidRecord(
+        raise InvalidOffsets(
             f"Inconsistent batch offset range [0, {header.last_offset_delta}] and count of records {count}"
         )
     if attributes & CONTROL_BIT:
-        raise InvalidRecord("Clients are not allowed to write control records")
+        raise InvalidOffsets("Clients are not allowed to write control records")
     if header.producer_id < NO_PRODUCER_ID:
         raise InvalidRecord(f"Invalid producerId {header.producer_id} in record batch")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch <= NO_PRODUCER_EPOCH):
-        raise InvalidRecord(
+        raise InvalidOffsets(
             f"Invalid sequence number {header.base_sequence} or epoch {header.producer_epoch} "
             f"in record batch with producerId {header.producer_id}"
         )
@@ -388,6 +400,7 @@ def _check_records(
     latest = min(now_ms + config.message_timestamp_after_max_ms, LONG_MAX)
     max_timestamp = NO_TIMESTAMP
     errors: list[tuple[int, str]] = []
+    keyless = 0
     bad_timestamps = False
     for index, span in enumerate(_walked(section, header.records_count)):
         offset_delta, timestamp_delta, key_at, key_end, value_at, value_end, _ = span
@@ -399,6 +412,7 @@ def _check_records(
         if sent_append_time and (append_time or timestamp <= latest):
             timestamp = header.max_timestamp
         if compacted and key_end < 0:
+            keyless += 1
             errors.append(
                 (
                     index,
@@ -433,6 +447,7 @@ def _check_records(
             ErrorCode.INVALID_TIMESTAMP,
             "One or more records have been rejected due to invalid timestamp",
             tuple(errors),
+            keyless,
         )
     if errors:
         first = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
@@ -441,6 +456,7 @@ def _check_records(
             f"One or more records have been rejected due to {len(errors)} record errors in total, and only "
             f"showing the first three errors at most: [{first}]",
             tuple(errors),
+            keyless,
         )
     return max_timestamp
 

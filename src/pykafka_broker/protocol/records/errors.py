@@ -12,6 +12,10 @@ class CorruptRecord(KafkaError):
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
 
 
+class WrongChecksum(CorruptRecord):
+    """The checksum does not fit the bytes."""
+
+
 class InvalidRecord(KafkaError):
     """The bytes are undamaged, but they are no valid record batch."""
 
@@ -21,3 +25,7 @@ class InvalidRecord(KafkaError):
 
 class OverlongVarint(InvalidRecord):
     """A varint is too long: Kafka's broker treats that as an error of its own."""
+
+
+class InvalidOffsets(InvalidRecord):
+    """The header's offsets, sequence and count do not fit each other, or a client may not send them."""

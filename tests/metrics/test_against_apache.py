@@ -101,14 +101,17 @@ GROUPS = (
     *(
         f"kafka_server_group_coordinator_metrics_{name}_count"
         for name in (
-            *("consumer_group", "share_group", "group_completed_rebalance", "offset_commit"),
+            *("consumer_group", "share_group", "streams_group", "group_completed_rebalance", "offset_commit"),
             *("consumer_group_rebalance", "share_group_rebalance", "streams_group_rebalance"),
         )
     ),
 )
 LOGINS = tuple(
     f"kafka_server_socket_server_metrics_{result}_total"
-    for result in ("successful_authentication", "failed_authentication", "successful_reauthentication")
+    for result in (
+        *("successful_authentication", "failed_authentication"),
+        *("successful_reauthentication", "failed_reauthentication"),
+    )
 )
 #: Their values depend on when they are read.
 QUOTAS = (

@@ -267,6 +267,14 @@ async def test_a_lag_is_what_a_group_has_still_to_read(home: Home) -> None:
     assert value(found, "kafka_server_group_coordinator_metrics_group_count", protocol="classic") == 1
     assert value(found, "kafka_coordinator_group_groupmetadatamanager_numgroupsempty") == 1
     assert value(found, "kafka_consumergroup_members", consumergroup="readers") == 0
+    coordinator = "kafka_server_group_coordinator_metrics"
+    states = {
+        state: value(found, f"{coordinator}_num_partitions", state=state)
+        for state in ("loading", "active", "failed")
+    }
+    assert states == {"loading": 0, "active": 50, "failed": 0}
+    assert (value(found, f"{coordinator}_partition_load_time_max") or 0) > 0
+    assert value(found, f"{coordinator}_streams_group_count", state="NotReady") == 0
     assert value(found, "kafka_server_group_coordinator_metrics_offset_commit_count") == 1
     assert value(found, "kafka_server_group_coordinator_metrics_group_completed_rebalance_count") == 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, Protocol
 
 from pykafka_broker.cluster.image import ClusterImage
@@ -61,6 +61,12 @@ class CoordinatorTopic:
         self._cold_reads = cold_reads
         self._logger = logger
         self._loading: set[asyncio.Task[None]] = set()
+        #: Led partitions that could not be read.
+        self._failed: set[int] = set()
+        #: Loads that have ended well since the start, the time of all of them, and that of the longest.
+        self.loads = 0
+        self.load_ns = 0
+        self.longest_load_ns = 0
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Apply changed broker settings."""
@@ -77,6 +83,7 @@ class CoordinatorTopic:
         """Load a partition that this node leads from now on."""
         self._log.lead(partition)
         log = partition.log
+        self._failed.discard(log.partition)
         log.on_advance.append(self._advanced)
         loading = self._shards.load(
             log.partition,
@@ -90,6 +97,7 @@ class CoordinatorTopic:
 
     def resign(self, partition: Partition) -> None:
         """Stop serving a partition."""
+        self._failed.discard(partition.partition)
         if self._log.resign(partition.partition):
             partition.log.on_advance.remove(self._advanced)
             self._shards.unload(partition.partition)
@@ -107,6 +115,12 @@ class CoordinatorTopic:
         """Return when no partition is being loaded."""
         while self._loading:
             await asyncio.wait(list(self._loading))
+
+    @property
+    def partitions_by_state(self) -> Mapping[str, int]:
+        """The number of led partitions in each of Apache Kafka's states."""
+        active = len(self._shards.loaded_partitions)
+        return {"active": active, "loading": len(self._loading), "failed": len(self._failed)}
 
     async def ensure(self) -> bool:
         """Make sure that the topic exists; True if it does."""
@@ -127,11 +141,18 @@ class CoordinatorTopic:
             self._logger.exception(
                 "%s-%d cannot be read, what it holds is not served", log.topic, log.partition
             )
+            self._failed.add(log.partition)
             return
-        if is_served and log.state.log_end_offset:
+        if not is_served:
+            return
+        duration_ns = processing_ns() - started_ns
+        self.loads += 1
+        self.load_ns += duration_ns
+        self.longest_load_ns = max(self.longest_load_ns, duration_ns)
+        if log.state.log_end_offset:
             self._logger.info(
                 "Finished loading of metadata from %s-%d in %dms",
                 log.topic,
                 log.partition,
-                (processing_ns() - started_ns) // 1_000_000,
+                duration_ns // 1_000_000,
             )

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pykafka_broker.coordinator.coordinator_topic import CoordinatorTopic
+from pykafka_broker.coordinator.coordinators import Coordinators
 from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup
 from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
@@ -38,10 +40,11 @@ class _Tally:
         self.is_complete = False
         self.offsets = 0
         self.by_kind: Counter[str] = Counter()
-        #: Of classic groups and of consumer groups.
+        #: Those of each kind, by state.
         self.classic: Counter[str] = Counter()
         self.consumer: Counter[str] = Counter()
         self.share: Counter[str] = Counter()
+        self.streams: Counter[str] = Counter()
         self.members: list[tuple[str, int]] = []
 
     def count(self) -> Pausing:
@@ -68,6 +71,7 @@ class _Tally:
             self.share[group.state.value] += 1
         else:
             self.by_kind["streams"] += 1
+            self.streams[group.state.value] += 1
 
 
 def _tallied(
@@ -96,9 +100,9 @@ def _in_states(kind: str, states: tuple[str, ...], counted: Callable[[_Tally], C
     return _tallied(
         f"kafka_server_group_coordinator_metrics_{kind}_group_count",
         "state",
-        f"{kind.capitalize()} groups in each state.",
+        f"{kind.capitalize()} groups in each state; none is Dead, because such a group is gone.",
         f"kafka.server:type=group-coordinator-metrics,state=*, {kind}-group-count",
-        lambda tally: ((labelled(state=state.lower()), counted(tally)[state]) for state in states),
+        lambda tally: ((labelled(state=state), counted(tally)[state]) for state in states),
     )
 
 
@@ -178,6 +182,61 @@ def _transactions(scrape: Scrape) -> Pausing:
         yield labelled(state=state.display_name), counts[state]
 
 
+#: The coordinators, by Kafka's names of them, and the topics of their states.
+_COORDINATORS: dict[str, Callable[[Coordinators], CoordinatorTopic]] = {
+    "group": lambda coordinators: coordinators.offsets_topic,
+    "transaction": lambda coordinators: coordinators.transactions_topic,
+    "share": lambda coordinators: coordinators.share_state_topic,
+}
+
+
+def _average_load(coordinator: str) -> Family:
+    def read(scrape: Scrape) -> Iterator[Sample]:
+        if scrape.node.broker is not None:
+            topic = _COORDINATORS[coordinator](scrape.node.broker.coordinators)
+            average_ns = scrape.node.rates.ratio(f"{coordinator} loads", topic.load_ns, topic.loads)
+            yield "", 0 if average_ns is None else average_ns / 1e6
+
+    return _load_time(coordinator, "avg", "on average since the last scrape; 0 without a load", read)
+
+
+def _longest_load(coordinator: str) -> Family:
+    def read(scrape: Scrape) -> Iterator[Sample]:
+        if scrape.node.broker is not None:
+            topic = _COORDINATORS[coordinator](scrape.node.broker.coordinators)
+            yield "", topic.longest_load_ns / 1e6
+
+    return _load_time(coordinator, "max", "the longest since the start", read)
+
+
+def _load_time(coordinator: str, name: str, which: str, read: Callable[[Scrape], Iterator[Sample]]) -> Family:
+    return Family(
+        f"kafka_server_{coordinator}_coordinator_metrics_partition_load_time_{name}",
+        "gauge",
+        "",
+        f"Milliseconds of loading a partition of the {coordinator} coordinator: {which}.",
+        f"kafka.server:type={coordinator}-coordinator-metrics, partition-load-time-{name}",
+        read,
+    )
+
+
+def _partitions(coordinator: str) -> Family:
+    def read(scrape: Scrape) -> Iterator[Sample]:
+        if scrape.node.broker is not None:
+            topic = _COORDINATORS[coordinator](scrape.node.broker.coordinators)
+            for state, count in topic.partitions_by_state.items():
+                yield labelled(state=state), count
+
+    return Family(
+        f"kafka_server_{coordinator}_coordinator_metrics_num_partitions",
+        "gauge",
+        "state",
+        f"Partitions of the {coordinator} coordinator in each state.",
+        f"kafka.server:type={coordinator}-coordinator-metrics,state=*, num-partitions",
+        read,
+    )
+
+
 _LAG = "The high watermark minus the committed offset, where this node has a replica of the partition"
 FAMILIES = (
     Family(
@@ -248,8 +307,15 @@ FAMILIES = (
             for kind in ("classic", "consumer", "share", "streams")
         ),
     ),
-    _in_states("consumer", ("Empty", "Assigning", "Reconciling", "Stable"), lambda tally: tally.consumer),
-    _in_states("share", ("Empty", "Stable"), lambda tally: tally.share),
+    _in_states(
+        "consumer", ("Empty", "Assigning", "Reconciling", "Stable", "Dead"), lambda tally: tally.consumer
+    ),
+    _in_states("share", ("Empty", "Stable", "Dead"), lambda tally: tally.share),
+    _in_states(
+        "streams",
+        ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead"),
+        lambda tally: tally.streams,
+    ),
     _counted(
         "group-completed-rebalance-count",
         "Generations of classic groups that have got their assignment",
@@ -261,6 +327,8 @@ FAMILIES = (
         "Offsets that were committed",
         lambda counts: counts.offset_commits,
     ),
+    *map(_partitions, ("group", "share")),
+    *(family for name in _COORDINATORS for family in (_average_load(name), _longest_load(name))),
     Family(
         "pykafka_broker_transactional_ids",
         "gauge",

@@ -36,6 +36,11 @@ def _again(listener: Listener) -> int:
     return 0 if sasl is None else sasl.renewals
 
 
+def _failed_again(listener: Listener) -> int:
+    sasl = _sasl(listener)
+    return 0 if sasl is None else sasl.failed_renewals
+
+
 def _logins(name: str, meaning: str, value: Callable[[Listener], int]) -> Family:
     def read(scrape: Scrape) -> Iterable[Sample]:
         for listener in list(scrape.node.listeners.listeners.values()):
@@ -119,6 +124,7 @@ FAMILIES = (
     _logins("successful-authentication-total", "Logins, and handshakes of TLS without SASL.", _successes),
     _logins("failed-authentication-total", "Failed logins and handshakes of TLS.", _failures),
     _logins("successful-reauthentication-total", "Sessions that were renewed (KIP-368).", _again),
+    _logins("failed-reauthentication-total", "Renewals of sessions that failed.", _failed_again),
     Family(
         "pykafka_broker_certificate_not_after_seconds",
         "gauge",

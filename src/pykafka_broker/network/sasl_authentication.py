@@ -87,6 +87,7 @@ class Sasl:
         self.logins = 0
         self.renewals = 0
         self.failed_logins = 0
+        self.failed_renewals = 0
         self._stages: _Stages | None = None
 
     def begin(self, connection: Identifiable, dispatch: Dispatch[Any], peer: TransportPeer) -> Identity:
@@ -233,7 +234,10 @@ class SaslOfConnection:
         return answer
 
     def _log_failure(self, exchange: SaslExchange, reason: str) -> None:
-        self._listener.failed_logins += 1
+        if self._session is None:
+            self._listener.failed_logins += 1
+        else:
+            self._listener.failed_renewals += 1
         self._listener.faults.of_login(self._connection, exchange.mechanism, exchange.user, reason)
 
 

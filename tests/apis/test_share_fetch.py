@@ -255,6 +255,8 @@ async def test_a_fetch_of_nothing_waits_until_something_is_appended(
     await two_batches(user)
 
     assert acquired(await waiting) == [(0, 4, 1)]
+    counts = home.broker.node.broker.replicas.counts.total()
+    assert (counts.share_fetch_requests, counts.failed_share_fetch_requests) == (2, 0)
 
 
 async def test_a_fetch_that_has_waited_long_enough_is_answered_with_nothing(user: User, home: Home) -> None:

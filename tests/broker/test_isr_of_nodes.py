@@ -87,6 +87,9 @@ async def test_a_partition_is_reassigned_to_another_broker_and_leaves_the_first(
 
             await isr_is(cluster, 1, 2, 3)
             await until(lambda: cluster.broker(1).node.logs.get("orders", 0) is None)
+        totals = [cluster.broker(number).node.broker.replicas.counts.total() for number in (1, 2, 3)]
+        assert sum(total.reassignment_bytes_out for total in totals) == totals[2].reassignment_bytes_in
+        assert [total.reassignment_bytes_in > 0 for total in totals] == [False, False, True]
         await agree(cluster, 2, 3)
         assert log_of(cluster, 3).state.log_end_offset == 2
 

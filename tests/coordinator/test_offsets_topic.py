@@ -169,5 +169,7 @@ async def test_a_partition_that_cannot_be_read_is_one_error_and_the_others_are_s
         for number in served:
             assert await user.committed(f"group-{number}") == {("orders", 0): number}
         assert served
+        topic = home.broker.node.broker.coordinators.offsets_topic
+        assert topic.partitions_by_state == {"active": 3, "loading": 0, "failed": 1}
     [line] = [record.message for record in caplog.records if "cannot be read" in record.message]
     assert line == f"__consumer_offsets-{partition} cannot be read, what it holds is not served"

@@ -44,6 +44,7 @@ COUNTERS = tuple(
         *("failedproducerequests", "totalfetchrequests", "failedfetchrequests"),
         *("replicationbytesin", "replicationbytesout", "invalidmessagecrcrecords"),
         *("invalidoffsetorsequencerecords", "nokeycompactedtopicrecords"),
+        *("reassignmentbytesin", "reassignmentbytesout"),
     )
 )
 REQUESTS = (

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.sharing.sessions import Answer, Member, Place, ShareContext, SharedPartition
+    from pykafka_broker.replication.topic_counts import TopicCounts
 
 LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
 
@@ -158,7 +159,16 @@ async def _fetch(
         # Rotate, so that every partition comes first at times.
         turn = request.share_session_epoch % len(left)
         left = left[turn:] + left[:turn]
-    return refused + await ShareFetch(left, member, limits, ctx).answers()
+    topics: dict[bytes, TopicCounts] = {}
+    for (topic_id, _), name in left:
+        if topic_id not in topics and (counts := ctx.node.partitions.counts.topics.get(name)) is not None:
+            topics[topic_id] = counts
+            counts.share_fetch_requests += 1
+    answers = await ShareFetch(left, member, limits, ctx).answers()
+    for topic_id in {topic_id for (topic_id, _), answer in answers if answer.error_code}:
+        if topic_id in topics:
+            topics[topic_id].failed_share_fetch_requests += 1
+    return refused + answers
 
 
 def _refusal(partition: SharedPartition, denied: Set[str], ctx: RequestContext) -> ErrorCode:

@@ -75,11 +75,23 @@ FAMILIES = (
         "Reads of partitions for fetches; a partition without news since the last read is not read again.",
         lambda counts: counts.fetch_requests,
     ),
-    _sum(
+    _counter(
         "failedfetchrequests",
         "FailedFetchRequestsPerSec",
         "Those of them that failed for a reason that no client expects.",
         lambda counts: counts.failed_fetch_requests,
+    ),
+    _counter(
+        "totalsharefetchrequests",
+        "TotalShareFetchRequestsPerSec",
+        "Share fetches, once for each topic in them.",
+        lambda counts: counts.share_fetch_requests,
+    ),
+    _counter(
+        "failedsharefetchrequests",
+        "FailedShareFetchRequestsPerSec",
+        "Those of them with an error in a partition of the topic.",
+        lambda counts: counts.failed_share_fetch_requests,
     ),
     _sum(
         "invalidmessagecrcrecords",
@@ -110,5 +122,17 @@ FAMILIES = (
         "ReplicationBytesOutPerSec",
         "Bytes of batches sent to followers.",
         lambda counts: counts.replication_bytes_out,
+    ),
+    _sum(
+        "reassignmentbytesin",
+        "ReassignmentBytesInPerSec",
+        "Bytes of batches copied from leaders because a reassignment adds this replica.",
+        lambda counts: counts.reassignment_bytes_in,
+    ),
+    _sum(
+        "reassignmentbytesout",
+        "ReassignmentBytesOutPerSec",
+        "Bytes of batches sent to replicas that a reassignment adds.",
+        lambda counts: counts.reassignment_bytes_out,
     ),
 )

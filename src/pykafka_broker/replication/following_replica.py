@@ -232,7 +232,10 @@ class FollowingReplica:
                 now_ms=self._ports.clock.now_ms(),
                 defers_names=True,
             )
-            self.partition.counts.replication_bytes_in += copied.size_bytes
+            counts = self.partition.counts
+            counts.replication_bytes_in += copied.size_bytes
+            if self.partition.is_being_added:
+                counts.reassignment_bytes_in += copied.size_bytes
             left = left[copied.size_bytes :]
             return copied if copied.names_due is None else copied.names_due
 

@@ -183,6 +183,11 @@ class LeadingReplica:
         """Whether `registration` is older than the controller's last answer about the ISR."""
         return self.leadership is not None and is_outdated(self.leadership, registration)
 
+    @property
+    def adding(self) -> Sequence[int]:
+        """The replicas that a reassignment adds."""
+        return () if self._registration is None else self._registration.adding
+
     def take_up(self, registration: PartitionRegistration) -> None:
         """Begin to lead, or lead in a new epoch or with other replicas."""
         state, is_new_epoch = self.log.state, registration.leader_epoch != self.leader_epoch

@@ -22,6 +22,7 @@ class Partition:
         "_leading",
         "_ports",
         "counts",
+        "is_being_added",
         "is_in_sync",
         "is_throttled_follower",
         "leader",
@@ -55,6 +56,8 @@ class Partition:
         self.leading: LeadingReplica | None = None
         #: Whether this replica is in the ISR of the metadata.
         self.is_in_sync = False
+        #: Whether a reassignment adds this replica.
+        self.is_being_added = False
         self._ports = ports
         #: Made when this node leads for the first time.
         self._leading: LeadingReplica | None = None
@@ -74,6 +77,7 @@ class Partition:
             return
         node_id, is_new_epoch = self._ports.node_id, registration.leader_epoch != self.leader_epoch
         self.is_in_sync = node_id in registration.isr
+        self.is_being_added = node_id in registration.adding
         if registration.leader != node_id:
             self._resign()
             self.leader = registration.leader

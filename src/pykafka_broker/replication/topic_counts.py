@@ -36,6 +36,7 @@ class TopicCounts:
         "failed_fetch_requests",
         "failed_isr_updates",
         "failed_produce_requests",
+        "failed_share_fetch_requests",
         "fetch_requests",
         "invalid_offsets",
         "isr_expands",
@@ -44,8 +45,11 @@ class TopicCounts:
         "messages_in",
         "partitions",
         "produce_requests",
+        "reassignment_bytes_in",
+        "reassignment_bytes_out",
         "replication_bytes_in",
         "replication_bytes_out",
+        "share_fetch_requests",
         "wrong_checksums",
     )
 
@@ -67,6 +71,12 @@ class TopicCounts:
         self.fetch_requests = 0
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
+        #: Those of them that a reassignment moves.
+        self.reassignment_bytes_in = 0
+        self.reassignment_bytes_out = 0
+        #: A share fetch counts once for each topic.
+        self.share_fetch_requests = 0
+        self.failed_share_fetch_requests = 0
         #: Fetches fail with errors that clients expect; no other failure is known.
         self.failed_fetch_requests = 0
         #: Changes of the ISR that were asked for, and those of them that were refused.

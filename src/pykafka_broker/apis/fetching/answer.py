@@ -89,6 +89,8 @@ def _answered(replica_id: int, listed: Answers, kept: KeptWaits | None, ctx: Req
             continue
         if data.records:
             partition.counts.replication_bytes_out += len(data.records)
+            if replica_id in partition.adding:
+                partition.counts.reassignment_bytes_out += len(data.records)
             partition.throttle.count(len(data.records))
         elif kept is not None and not partition.expects(replica_id):
             kept.waits.told(partition.log)

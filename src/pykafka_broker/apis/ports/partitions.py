@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -93,6 +93,11 @@ class LedPartition(HeldPartition, Protocol):
 
     #: Whether another broker may lead without this one's knowledge: records with acks=all are refused.
     is_cut_off: bool
+
+    @property
+    def adding(self) -> Sequence[int]:
+        """The replicas that a reassignment adds."""
+        ...
 
     @property
     def committing(self) -> Committing: ...

@@ -36,15 +36,76 @@ Every broker shows the partitions that it holds and the groups that it coordinat
 brokers are those of the cluster. A lag is shown where the coordinator of the group has a replica of the
 partition; [rules for Prometheus](operations.md#metrics) make all others too.
 
-The controller has no queue of events here, so its events have no time in one. An idle leader writes no
-records, so the time of the last record tells no lag (`LastAppliedRecordLagMs` in Apache Kafka): compare
-`lastappliedrecordoffset` with `lastcommittedrecordoffset`, and with that of the active controller.
-
 What clients push ([operations.md](operations.md#metrics-of-clients)) follows the metrics below: the name is
 `client_` and that of the client's metric, with `_` in the place of every other character than letters and
 digits, as in `client_org_apache_kafka_producer_connection_creation_rate`; `_total` ends that of a counter.
 Labels are `client_id`, `client_instance_id` and those of the client.
+"""
 
+LEFT_OUT = """
+## What is left out
+
+| in Apache Kafka | why it is not here |
+|---|---|
+"""
+
+#: Names in Apache Kafka, and why they are not here.
+REASONS = (
+    (
+        "`EventQueueTimeMs`, `EventQueueProcessingTimeMs`, `AvgIdleRatio` of the controller; "
+        "`event-queue-*`, `event-processing-time-ms`, `thread-idle-ratio-avg` of coordinators",
+        "The event loop calls the controller and the coordinators: they have no queue and no threads.",
+    ),
+    (
+        "`LastAppliedRecordTimestamp`, `LastAppliedRecordLagMs`, `last-applied-record-timestamp`, "
+        "`last-applied-record-lag-ms`",
+        "An idle leader writes no records, so the time of the last record tells no lag. Compare "
+        "`lastappliedrecordoffset` with `lastcommittedrecordoffset`, and with that of the active "
+        "controller.",
+    ),
+    (
+        "`MetadataErrorCount`, `metadata-load-error-count`, `metadata-apply-error-count`",
+        "A node that cannot read or apply metadata stops.",
+    ),
+    (
+        "`remainingSegmentsToRecover`",
+        "`remaininglogstorecover` counts whole logs.",
+    ),
+    (
+        "`uncleanable-bytes`, `max-compaction-delay-secs`, `cleaner-recopy-percent`, "
+        "`max-buffer-utilization-percent`",
+        "The cleaner keeps no such numbers; it logs the bytes before and after each compaction.",
+    ),
+    (
+        "`InvalidMagicNumberRecordsPerSec`, `ProduceMessageConversionsPerSec`, "
+        "`FetchMessageConversionsPerSec`",
+        "Produce refuses older formats of records before it looks at the partition, and no records "
+        "are converted.",
+    ),
+    (
+        "`TotalShareAcknowledgementRequestsPerSec`, `FailedShareAcknowledgementRequestsPerSec`",
+        "`kafka_network_requestmetrics_requests_total` and `_errors_total` count ShareAcknowledge.",
+    ),
+    (
+        "`ExpiredConnectionsKilledCount`",
+        "`pykafka_broker_connections_closed_for_errors_total` has connections that are closed "
+        "because their sessions are over.",
+    ),
+    (
+        "`connections_tls_info`",
+        "Connections are not counted by cipher.",
+    ),
+    (
+        "`mutation-rate` of ControllerMutation",
+        "`tokens` is what the quota goes by.",
+    ),
+    (
+        "`Remote*`",
+        "There is no tiered storage.",
+    ),
+)
+
+ALL = """
 ## All metrics
 
 | name | type | labels | meaning | in Apache Kafka |
@@ -59,4 +120,5 @@ def page() -> str:
         f"| {family.meaning} | {f'`{family.mbean}`' if family.mbean else ''} |\n"
         for family in FAMILIES
     )
-    return INTRODUCTION + "".join(rows)
+    reasons = (f"| {names} | {reason} |\n" for names, reason in REASONS)
+    return "".join((INTRODUCTION, LEFT_OUT, *reasons, ALL, *rows))

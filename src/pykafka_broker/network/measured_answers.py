@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE
 from pykafka_broker.apis.fetching.replica import replica_id_of
 from pykafka_broker.network.answers import Answers, Slot
-from pykafka_broker.network.request_times import Answered, record
+from pykafka_broker.network.request_times import Answered
 from pykafka_broker.network.unanswered import asked_wait_ms
+from pykafka_broker.system.histogram import record
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import Context

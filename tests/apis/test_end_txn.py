@@ -72,7 +72,7 @@ async def test_version_2_may_abort_what_it_never_began(user: User) -> None:
     answer = await producer.try_to_end(commit=False)
     assert (answer.error_code, answer.producer_epoch) == (0, 1)
     assert await completed(user) == "CompleteAbort"
-    assert (await producer.try_to_end(commit=True)).error_code == ErrorCode.INVALID_TXN_STATE
+    assert (await producer.try_to_end(commit=True)).error_code == ErrorCode.PRODUCER_FENCED
 
 
 async def test_partitions_that_are_deleted_meanwhile_do_not_keep_a_transaction_from_ending(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from pykafka_broker.cli.explain.producer import look as look_at_producer
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import NO_LEADER
+from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import list_transactions
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterResponse
@@ -213,12 +213,13 @@ def test_without_a_replica_in_sync_those_are_told_that_may_lead_all_the_same(
     assert why in look_at_partition(client, "orders-0")[1].text
 
 
+NOW_MS = 1_767_323_045_000
 SHOP = TransactionState(
     error_code=0,
     transactional_id="shop",
     transaction_state="Ongoing",
     transaction_timeout_ms=60_000,
-    transaction_start_time_ms=time.time_ns() // 1_000_000 - 3 * MS_PER_HOUR,
+    transaction_start_time_ms=NOW_MS - 3 * MS_PER_HOUR,
     producer_id=7,
     producer_epoch=3,
     topics=[TopicData(topic="orders", partitions=[0, 1])],
@@ -237,7 +238,10 @@ def coordinating(error_code: int, *states: list_transactions.TransactionState) -
     )
 
 
-def test_an_open_transaction_began_when_its_coordinator_says_and_has_no_remedy() -> None:
+def test_an_open_transaction_began_when_its_coordinator_says_and_has_no_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SystemClock, "now_ms", lambda _: NOW_MS)
     listed = list_transactions.TransactionState(
         transactional_id="shop", producer_id=7, transaction_state="Ongoing"
     )

@@ -6,7 +6,7 @@
 separately, with the ports of its own handlers; the broker listeners are started last. Many nodes can run in
 one process and event loop; nothing here is global.
 
-Further parts, such as a web console, go into `listener_kinds.py`.
+Further parts go into `listener_kinds.py`.
 """
 
 from __future__ import annotations

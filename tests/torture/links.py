@@ -93,7 +93,9 @@ class Links:
     async def _drop(self) -> None:
         for end in self._ends:
             at_once = struct.pack("ii", 1, 0)
-            end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            end_socket = end.get_extra_info("socket")
+            if end_socket.fileno() >= 0:  # one that is closed stays in the set until its task has seen it
+                end_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
             end.transport.abort()
 
     async def _end(self) -> None:

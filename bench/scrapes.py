@@ -42,8 +42,10 @@ def many_partitions(partitions: int) -> Iterator[Scraped]:
         broker = PykafkaBroker({"metrics.listeners": listener}, Path(folder))
         with broker:
             admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
-            names = [f"bench-scrapes-{number:02d}" for number in range(TOPICS)]
-            for created in admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
+            for number in range(TOPICS):
+                # One by one: a request may create 10,000 records of metadata at most.
+                topic = NewTopic(f"bench-scrapes-{number:02d}", partitions, 1)
+                [created] = admin.create_topics([topic]).values()
                 created.result(PATIENCE_S)
             yield Scraped(broker, f"{listener}/metrics")
 

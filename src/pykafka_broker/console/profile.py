@@ -14,7 +14,6 @@ from pykafka_broker.doctor.findings import argument
 
 #: The time after which a page counts no more, once it has the answer that it waits for.
 COUNTED_S = 5.0
-HOT_KEYS = 10
 
 
 def show(visit: Visit) -> Page:
@@ -26,7 +25,7 @@ def show(visit: Visit) -> Page:
     """
     with needing_numpy():
         from pykafka_broker.arrow.core.limits import Limits
-        from pykafka_broker.arrow.profiling import profile
+        from pykafka_broker.arrow.profiling import HOT_KEYS, profile
         from pykafka_broker.arrow.sources import Reading, topic_source
     topic, since = visit.path["topic"], visit.asked("since")
     partitions, left_out = readable(visit)

@@ -26,7 +26,7 @@ REQUEST_WITHIN_S = 10.0
 class Connection(H11Protocol):
     """One connection of a browser."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         is_one_too_many = len(self.connections) >= MAX_CONNECTIONS
         super().connection_made(transport)
         if is_one_too_many:

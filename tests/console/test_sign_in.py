@@ -71,6 +71,16 @@ def test_the_history_in_the_process_is_for_the_same_users(secured: Settings) -> 
     assert "History not available: broker 1 does not tell its metrics.listeners: " in of_alice.source
 
 
+def test_a_broker_that_is_too_busy_for_its_history_is_not_waited_for(secured: Settings) -> None:
+    def tell(_kind: Kind, _name: str) -> dict[str, Any]:
+        raise TimeoutError
+
+    with Browser(secured._replace(history=OwnHistory(1, tell))) as bob:
+        signed_in(bob, "bob", "bob-secret")
+        told = bob.page("/explain", kind="request", name="by-bob")
+    assert "History not available: broker 1 has not told its history within 3 s." in told.source
+
+
 def test_nothing_is_shown_before_the_sign_in_and_after_the_sign_out(secured: Settings) -> None:
     with Browser(secured) as browser:
         for path in ("/", "/topics", "/groups", "/events"):

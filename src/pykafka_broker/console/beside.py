@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pykafka_broker.broker.node import Node
-from pykafka_broker.cli.explain.history import OwnHistory
+from pykafka_broker.cli.explain.history import WITHIN_S, OwnHistory
 from pykafka_broker.cli.own_listener import most_closed, own_listeners
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.security import security_of
@@ -64,7 +64,7 @@ def history_of(node: Node, loop: asyncio.AbstractEventLoop) -> OwnHistory:
         return explained(node.measured, kind, name)
 
     def tell(kind: Kind, name: str) -> dict[str, Any]:
-        return asyncio.run_coroutine_threadsafe(explanation(kind, name), loop).result()
+        return asyncio.run_coroutine_threadsafe(explanation(kind, name), loop).result(WITHIN_S)
 
     return OwnHistory(node.foundation.node_id, tell)
 

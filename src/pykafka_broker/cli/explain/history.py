@@ -42,7 +42,7 @@ class OwnHistory(NamedTuple):
     """The history of the broker in this process."""
 
     node_id: int
-    #: What its metrics listener would answer.
+    #: What its metrics listener would answer. Raises TimeoutError if that takes longer than `WITHIN_S`.
     tell: Callable[[Kind, str], dict[str, Any]]
 
 
@@ -66,7 +66,7 @@ def histories(client: Client, kind: Kind, name: str, own: OwnHistory | None = No
         try:
             urls = _listeners(client, broker.node_id)
             if own is not None and own.node_id == broker.node_id:
-                found.nodes.append(_history(broker.node_id, own.tell(kind, name)))
+                found.nodes.append(_history(broker.node_id, _of_own(own, kind, name)))
                 continue
             url = _on_loopback(urls)
             began_s = time.monotonic()
@@ -81,6 +81,13 @@ def histories(client: Client, kind: Kind, name: str, own: OwnHistory | None = No
         else:
             found.nodes.append(_history(broker.node_id, answer))
     return found
+
+
+def _of_own(own: OwnHistory, kind: Kind, name: str) -> dict[str, Any]:
+    try:
+        return own.tell(kind, name)
+    except TimeoutError:
+        raise _Untold(f"has not told its history within {WITHIN_S:.0f} s") from None
 
 
 def _listeners(client: Client, node_id: int) -> list[str]:

@@ -60,6 +60,7 @@ async def test_a_change_that_takes_too_long_is_answered_in_time_and_may_still_ha
     assert not creation.done()
     await node.clock.pass_time(1)
     assert await creation == (CreateTopicResult("orders", ErrorCode.REQUEST_TIMED_OUT),)
+    assert (node.role.timed_out, node.role.timed_out_heartbeats) == (1, 0)
 
     node.free.set()
     await node.close()

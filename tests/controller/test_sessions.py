@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pykafka_broker.controller.core.events import BrokerHeartbeat, NewTopic
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.support.metadata import Node, heartbeat_of
 
 SESSION_MS = 9_000
@@ -36,6 +39,21 @@ async def test_a_broker_is_fenced_when_it_has_been_silent_for_a_session() -> Non
     assert fenced(node) == []
     await node.clock.pass_time(1)
     assert fenced(node) == [2]
+
+
+async def test_a_heartbeat_that_unfences_too_late_is_counted_as_timed_out() -> None:
+    node = Node()
+    await node.start()
+    epoch = await node.register(2)
+    node.free.clear()
+    heartbeat = BrokerHeartbeat(2, epoch, node.image.offset)
+    answer = asyncio.ensure_future(node.role.ask(heartbeat, 1_000))
+    await node.clock.pass_time(1_000)
+
+    with pytest.raises(KafkaError) as late:
+        await answer
+    assert late.value.code is ErrorCode.REQUEST_TIMED_OUT
+    assert (node.role.timed_out, node.role.timed_out_heartbeats) == (1, 1)
 
 
 async def test_each_heartbeat_begins_a_new_session() -> None:

@@ -293,11 +293,16 @@ async def test_a_transaction_is_late_five_minutes_after_the_longest_time_out(hom
 
 async def test_a_dead_follower_shows_on_the_leader() -> None:
     cluster = Cluster(1, brokers=1, overrides={"metrics.listeners": METRICS, "min.insync.replicas": "2"})
+    least_rate = "kafka_server_replicafetchermanager_minfetchrate"
     async with cluster.running(), cluster.user_of(1) as user:
         await user.send(CREATION, 7)
         await cluster.agree((1, 2))
         await user.produce("orders", b"one", acks=-1)
         leader, follower = await scrape(cluster.broker(1)), await scrape(cluster.broker(2))
+        assert value(follower, least_rate, clientId="Replica") == 0, "it has had no time to grow"
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not value(await scrape(cluster.broker(2)), least_rate, clientId="Replica"):
+                await user.produce("orders", b"more", acks=-1)
         await cluster.broker(2).kill()
         await until(lambda: cluster.broker(1).node.image.brokers[2].fenced)
         alone = await scrape(cluster.broker(1))

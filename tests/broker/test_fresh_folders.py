@@ -144,6 +144,16 @@ async def test_a_metadata_log_that_was_lost_is_not_taken_for_a_fresh_folder() ->
     assert not home.files.exists(f"{DATA}/{METADATA_FOLDER}")
 
 
+async def test_a_metadata_log_without_its_segments_is_not_taken_for_a_new_one() -> None:
+    home = home_of(formatted_by_apache(dynamic=False), STATIC)
+    await log_after_a_start(home)
+    folder = f"{DATA}/{METADATA_FOLDER}"
+    for path in [path for path in home.files.inodes if path.startswith(folder) and path.endswith(".log")]:
+        home.files.remove(path)
+    with pytest.raises(LogDirError, match=r"no segment and no snapshot is left beside quorum-state"):
+        await home.new_broker().start()
+
+
 async def test_voters_in_the_configuration_stay_out_of_the_files_of_a_first_start() -> None:
     home = home_of(MemoryFiles(), STATIC)
     log = await log_after_a_start(home)

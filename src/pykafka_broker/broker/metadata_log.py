@@ -14,6 +14,7 @@ from pykafka_broker.log.disk.environment import UNHEARD, DiskEvents, Environment
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.disk.names import (
     CLEAN_SHUTDOWN_FILE,
+    LOG_SUFFIX,
     METADATA_TOPIC,
     OFFSETS_SUFFIX,
     parse_partition_folder,
@@ -25,7 +26,8 @@ from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.topic_partition import METADATA_TOPIC_ID
 from pykafka_broker.raft.driver import OtherVotersError
 from pykafka_broker.raft.format import METADATA_FOLDER
-from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
+from pykafka_broker.raft.quorum_state import QUORUM_STATE
+from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, parse_snapshot_name
 from pykafka_broker.raft.storage import RaftStorage
 
 #: The metadata log rolls early: it is small, and only whole segments below a snapshot can be removed.
@@ -56,7 +58,8 @@ def open_metadata_log(
 
     Raises:
         LogDirError: another directory has the metadata log.
-        MalformedFile: no directory has it, although the directories have been in use.
+        MalformedFile: no directory has it, although the directories have been in use, or the folder has
+            neither a segment nor a snapshot, although this node has taken part in elections.
     """
     parent = config.metadata_log_dir
     directory = join(parent, METADATA_FOLDER)
@@ -83,6 +86,8 @@ def open_metadata_log(
             clean=files.exists(join(parent, CLEAN_SHUTDOWN_FILE)),
             now_ms=now_ms,
         )
+    elif _has_lost_its_log(files, directory):
+        raise MalformedFile(f"no segment and no snapshot is left beside {QUORUM_STATE}")
     else:
         log = create_log(environment, identity, _metadata_log_config(config))
     return RaftStorage(files, log, configured_voters(config))
@@ -97,7 +102,9 @@ def _metadata_log_config(config: BrokerConfig) -> LogConfig:
 
 
 def _sign_of_use(files: FileSystem, config: BrokerConfig) -> str | None:
-    """The first entry of the log directories that formatting does not make, or None."""
+    """Why the directories count as used: an entry that formatting does not make, or the lack of
+    `bootstrap.checkpoint`. None if they do not.
+    """
     for parent in dict.fromkeys((config.metadata_log_dir, *config.log_dirs)):
         for entry in files.entries(parent) if files.exists(parent) else ():
             is_partition = entry.is_directory and parse_partition_folder(entry.name) is not None
@@ -109,4 +116,15 @@ def _sign_of_use(files: FileSystem, config: BrokerConfig) -> str | None:
 
 
 def _has_log(files: FileSystem, directory: str) -> bool:
-    return files.exists(directory) and any(entry.name.endswith(".log") for entry in files.entries(directory))
+    return files.exists(directory) and any(
+        entry.name.endswith(LOG_SUFFIX) for entry in files.entries(directory)
+    )
+
+
+def _has_lost_its_log(files: FileSystem, directory: str) -> bool:
+    """Whether a folder without segments had some. A crash leaves none between a snapshot of the leader and
+    the first segment after it.
+    """
+    names = [entry.name for entry in files.entries(directory)] if files.exists(directory) else []
+    snapshots = [snapshot for snapshot in map(parse_snapshot_name, names) if snapshot is not None]
+    return QUORUM_STATE in names and not any(snapshot.end_offset for snapshot in snapshots)

@@ -68,5 +68,26 @@ async def test_a_round_that_fails_is_reported_and_tried_again(caplog: pytest.Log
     assert [record.message for record in caplog.records] == ["Periodic work failed; it is tried again"] * 2
 
 
+async def test_a_round_whose_own_wait_is_cancelled_is_followed_by_another() -> None:
+    clock, waits = VirtualClock(), []
+
+    async def wait() -> None:
+        waits.append(asyncio.get_running_loop().create_future())
+        await waits[-1]
+
+    work = PeriodicWork(clock, 1_000, wait)
+    work.start()
+    await clock.pass_time(1_000)
+    waits[0].cancel()
+    await settle()
+    await clock.pass_time(1_000)
+    assert len(waits) == 2
+    stopping = asyncio.ensure_future(work.stop())
+    await settle()
+    waits[1].cancel()
+    await stopping
+    assert clock.pending_timers == 0
+
+
 async def test_stopping_what_never_began_is_harmless() -> None:
     await PeriodicWork(VirtualClock(), 1_000, Rounds()).stop()

@@ -33,7 +33,7 @@ class PeriodicWork:
     async def stop(self) -> None:
         """Return when the round under way, if any, has ended; no other follows."""
         if self._round is not None:
-            await self._round
+            await asyncio.wait([self._round])
         if self._timer is not None:
             self._timer.cancel()
 
@@ -45,5 +45,6 @@ class PeriodicWork:
             await self._work()
         except Exception:
             logger.exception("Periodic work failed; it is tried again")
-        self._round = None
-        self.start()
+        finally:  # also if what it waited for was cancelled
+            self._round = None
+            self.start()

@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log.cleaner.cleaner import CleanerSettings
+from pykafka_broker.log.cleaner.cleaner import CleanerSettings, ThreadWorker
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.manager.log_manager import LogManager
-from pykafka_broker.log.manager.settings import LogSettings
+from pykafka_broker.log.manager.settings import LogSettings, LogWorkers
+from pykafka_broker.log.partition.cleaning_job import Job
 from pykafka_broker.log.partition.compaction import Compaction
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
+from pykafka_broker.protocol.records.control import EndTransactionMarker, encode_marker
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, end_transaction
 from tests.log.manager.test_log_manager import Broker
@@ -430,6 +432,52 @@ async def test_a_damaged_log_is_left_alone_with_one_line(caplog: pytest.LogCaptu
         "Record is corrupt (stored crc = {}, computed crc = {})".format(*_crcs(files))
     ]
     assert log.compaction.may_begin
+
+
+async def test_a_marker_that_cannot_be_read_is_damage_of_its_log_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    files = MemoryFiles()
+    broker = await a_broker(files)
+    log = a_log(broker.manager)
+    fill(log, 10)
+    offset = end_transaction(log, 7, commit=True).first_offset
+    log.roller.roll()
+    fill(log, 1)
+    key, value = encode_marker(EndTransactionMarker(commit=True, coordinator_epoch=0))
+    unreadable = build_batch(
+        [(NOW, key, b"\xff\xff" + value[2:], ())],
+        BatchFields(offset, 0, producer_id=7, producer_epoch=0, transactional=True, control=True),
+    )
+    files.inodes[log.state.segments[-2].path + ".log"].data[-len(unreadable) :] = unreadable
+
+    await cleaned(broker)
+    assert broker.manager.cleaner.uncleanable == [log]
+    assert "Invalid version found for end transaction marker: -1" in caplog.text
+    assert broker.manager.dirs.of_partitions[0].is_online
+
+
+async def test_a_worker_that_dies_does_not_take_the_disk_out_of_service() -> None:
+    died: list[Job] = []
+
+    class Mortal(ThreadWorker):
+        def clean(self, job: Job, *others: Any) -> int:
+            if not died:
+                died.append(job)
+                raise ChildProcessError("the cleaning process has died")
+            return super().clean(job, *others)
+
+    files = MemoryFiles()
+    workers = LogWorkers(lambda: Mortal(files, now_s=lambda: 0.0, sleep=lambda _: None))
+    broker = Broker(files, settings=LogSettings(cleaner=SETTINGS), workers=workers)
+    await broker.start()
+    log = a_log(broker.manager)
+    fill(log, 50)
+    await cleaned(broker)
+    assert died and log.state.cleaned_offset is None
+    assert broker.manager.dirs.of_partitions[0].is_online
+    await cleaned(broker)
+    assert log.state.cleaned_offset, "another worker has cleaned it"
 
 
 async def test_a_log_that_cannot_be_cleaned_keeps_no_other_from_it(

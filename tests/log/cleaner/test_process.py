@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.log.cleaner import work
 from pykafka_broker.log.cleaner.process import CleaningProcess, encode_job
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.disk.environment import Environment
@@ -84,10 +85,28 @@ def test_a_process_that_dies_is_an_error_and_the_next_job_starts_another(log: Pa
     assert started is not None
     started.kill()
     started.wait()
-    with pytest.raises(OSError, match="has died"):
+    with pytest.raises(ChildProcessError, match="has died"):
         clean(log, process)
     assert clean(log, process) == log.state.segments[-1].base_offset
     process.close()
+
+
+def test_what_a_process_did_not_expect_is_told_with_its_traceback(log: PartitionLog) -> None:
+    process = CleaningProcess()
+    without_segments = job_for(log)._replace(segments=[])
+    with pytest.raises(RuntimeError, match=r"(?s)Traceback .*IndexError"):
+        process.clean(without_segments, UNTHROTTLED, log.compaction.swap_in)
+    process.close()
+
+
+def test_a_part_of_a_header_at_the_end_of_a_segment_is_damage(log: PartitionLog) -> None:
+    path = Path(log.state.segments[0].path + ".log")
+    path.write_bytes(path.read_bytes() + bytes(10))
+    job = job_for(log)
+    first, *others = job.segments
+    longer = job._replace(segments=[first._replace(size_bytes=first.size_bytes + 10), *others])
+    with pytest.raises(DamagedSegment, match="half a record batch"):
+        work.clean(OsFileSystem(), longer, lambda _: None, log.compaction.swap_in)
 
 
 @pytest.mark.parametrize("how", ["overwritten", "removed"])

@@ -236,7 +236,8 @@ class LogCleaner:
         except (OSError, KafkaError) as error:
             if not log.closed:
                 logger.warning("%s could not be cleaned now: %s", log.name, error)
-                log.compaction.failed(error)
+                if not isinstance(error, ChildProcessError):
+                    log.compaction.failed(error)
         except Exception as error:  # else it would be chosen again and again
             logger.exception("%s could not be cleaned", log.name)
             self._give_up(log, error)

@@ -6,6 +6,7 @@ It answers with a line for every finished group and one for the end, and never w
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,8 @@ class CleaningProcess:
 
         Raises:
             CleaningAborted: also when `close` was called meanwhile.
+            ChildProcessError: the process has died, which says nothing about the disk.
+            RuntimeError: the process failed in another way; the text is its traceback.
         """
         try:
             for kind, *values in self.worker.answers([encode_job(job), bytes_per_second]):
@@ -48,15 +51,17 @@ class CleaningProcess:
                     return end_offset
                 elif kind == "damaged":
                     raise DamagedSegment(*values)
-                else:
+                elif kind == "refused":
                     raise OSError(*values)
+                else:
+                    raise RuntimeError(*values)
         except BaseException:
             # Its further answers must not be taken for those of the next job.
             self.worker.end()
             raise
         if self.worker.is_closed:
             raise CleaningAborted
-        raise OSError(0, "the cleaning process has died")
+        raise ChildProcessError("the cleaning process has died")
 
     def close(self) -> None:
         """End the process and start none any more. Any thread."""
@@ -94,7 +99,9 @@ def _do(request: Any) -> None:
     except DamagedSegment as error:
         say(("damaged", *error.args))
     except OSError as error:
-        say(("failed", error.errno or 0, error.strerror or str(error)))
+        say(("refused", error.errno or 0, error.strerror or str(error)))
+    except Exception:
+        say(("failed", traceback.format_exc()))
     else:
         say(("end", end_offset))
 

@@ -97,14 +97,16 @@ def _map_of(files: FileSystem, job: Job, meter: Meter) -> KeyMap:
         for position, header, batch in _batches(files, job, segment, meter):
             if header.last_offset < job.first_dirty_offset:
                 continue
-            if header.is_control:
-                transactions.on_control(header, batch)
-            elif not transactions.on_data(header):
-                try:
-                    if not _note_keys(keys, header, batch, job.first_dirty_offset):
-                        return keys
-                except KafkaError as error:
-                    raise DamagedSegment(segment.base_offset, position, error.message) from error
+            try:
+                check_batch(batch)
+                if header.is_control:
+                    transactions.on_control(header, batch)
+                elif not transactions.on_data(header) and not _note_keys(
+                    keys, header, batch, job.first_dirty_offset
+                ):
+                    return keys
+            except KafkaError as error:
+                raise DamagedSegment(segment.base_offset, position, error.message) from error
             keys.latest_offset = max(keys.latest_offset, header.last_offset)
         keys.latest_offset = max(keys.latest_offset, segment.end_offset - 1)
     return keys
@@ -114,7 +116,6 @@ def _note_keys(keys: KeyMap, header: BatchHeader, batch: memoryview, first_dirty
     """Put the keys of a batch into the map; False when it is full."""
     if not header.records_count:
         return True
-    check_batch(batch)
     base_offset, put = header.base_offset, keys.put
     data = record_bytes(batch, header)
     for span in walk_records(data, header.records_count):
@@ -167,7 +168,7 @@ def _batches(
                 break
             yield position + at, header, chunk[at : at + size]
             at += size
-        if len(chunk) < asked or (at == 0 and wanted <= asked):
+        if len(chunk) < asked or (at == 0 and position + asked == segment.size_bytes):
             raise DamagedSegment(segment.base_offset, position, "half a record batch")
         position += at
 

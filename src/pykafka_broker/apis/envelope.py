@@ -1,12 +1,13 @@
 """Envelope (API key 58): a broker forwards a client's request and principal to the controller (KIP-590).
 
-v0 is the only version. The embedded request and its answer have headers of their own. The API's own handler
-answers, for the principal that the broker names; the envelope's answer has only errors of the envelope, and
-NOT_CONTROLLER. The client's connection is not known here, so the broker does the throttling. `forwarding.py`
-is the other side.
+v0 is the only version. The embedded request and its answer have headers of their own. The handler of the
+embedded API answers for the principal that the broker names; the envelope itself has only errors of the
+envelope, and NOT_CONTROLLER. The client's connection is not known here, so the broker does the throttling.
+`forwarding.py` is the other side.
 
 A controller that has just started may be elected before it has read its committed ACLs. Until then it answers
-NOT_CONTROLLER, so brokers ask again. Apache Kafka's clients get UNKNOWN_SERVER_ERROR from such a controller.
+NOT_CONTROLLER, so brokers ask again. Such a controller of Apache Kafka answers
+UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations

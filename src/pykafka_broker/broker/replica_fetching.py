@@ -35,7 +35,9 @@ def replica_fetchers(
     async def connect(leader_id: int, fetcher_id: int) -> BrokerConnection:
         address = address_of(metadata.image.brokers.get(leader_id), config.inter_broker_listener_name)
         if address is None:
-            raise ConnectionError(f"Broker {leader_id} is not reachable.")
+            raise ConnectionError(
+                f"Broker {leader_id} is not registered, or not on {config.inter_broker_listener_name}."
+            )
         client_id = f"broker-{f.node_id}-fetcher-{fetcher_id}"
         timeout_ms = config["socket.connection.setup.timeout.ms"]
         return await connect_to_broker(client_id, security, f.clock, address, timeout_ms)

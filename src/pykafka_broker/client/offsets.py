@@ -102,10 +102,13 @@ def _list_offsets(
     found: dict[PartitionKey, int] = {}
     failed: list[KafkaError | OSError] = []
     by_leader: dict[int, dict[str, list[Any]]] = {}
-    for described in client.metadata(sorted({topic for topic, _ in times})).topics:
+    asked: dict[str, list[int]] = {}
+    for topic, partition in times:
+        asked.setdefault(topic, []).append(partition)
+    for described in client.metadata(sorted(asked)).topics:
         topic = described.name or ""
         places = {place.partition_index: place for place in described.partitions}
-        for partition in (p for t, p in times if t == topic):
+        for partition in asked[topic]:
             place = places.get(partition)
             if described.error_code:
                 failed.append(topic_error(described.error_code, topic))

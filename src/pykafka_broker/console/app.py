@@ -53,8 +53,8 @@ FOLDER = Path(__file__).parent
 Answered = TypeVar("Answered")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-#: The most streams of events at once, and how often each brings numbers. A stream ends after some turns, and
-#: the browser opens it again, so that one whose reader is gone does not stay.
+#: The most streams of events at once, the turns after which a stream ends and its browser opens another (one
+#: whose reader is gone does not stay), and the time between turns, each of which brings numbers.
 MAX_STREAMS, STREAM_TURNS, STREAM_INTERVAL_S = 20, 300, 2.0
 
 #: What a page says after a change.
@@ -80,7 +80,7 @@ REFUSED_LOGINS = frozenset({ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UNSU
 
 
 class SignInError(Exception):
-    """The cluster asks for a user, and nobody has signed in."""
+    """The cluster asks for a user, and the visitor has not signed in."""
 
 
 class Events(StreamingResponse):
@@ -287,7 +287,7 @@ class _Console:
     # -- answers -----------------------------------------------------------------------------------------
 
     def guarded(self, serve: Endpoint) -> Endpoint:
-        """The same with a page for every error that is no bug."""
+        """The endpoint, with a page in the place of each error that is not a bug."""
 
         async def answer(request: Request) -> Response:
             try:

@@ -28,7 +28,7 @@ def charts() -> list[Part]:
         Chart(LAG, "Lag of all groups, in records"),
         Text(
             f"Of {PARTITIONS:,} partitions and {GROUPS} groups at most, the first by their names, without "
-            "partitions that have no leader."
+            "partitions that have no leader, and those created after this page was loaded."
         ),
     ]
 
@@ -47,21 +47,22 @@ def follow(visit: Visit) -> Callable[[], object]:
             PARTITIONS,
         )
     )
-    last: list[tuple[int, dict[PartitionKey, int]]] = []
+    last: tuple[int, dict[PartitionKey, int]] | None = None
 
     def numbers() -> object:
+        nonlocal last
         ends = told_offsets(client, dict.fromkeys(partitions, LATEST))
         now_ms = clock.monotonic_ms()
-        news: dict[str, float] = {}
+        found: dict[str, float] = {}
         # A coordinator that does not answer takes the lag away, and not the throughput.
         with suppress(KafkaError, OSError):
-            news[LAG] = _lag(client, ends)
-        if last:
-            before_ms, before = last.pop()
+            found[LAG] = _lag(client, ends)
+        if last is not None:
+            before_ms, before = last
             new = sum(max(0, end - before[key]) for key, end in ends.items() if key in before)
-            news[THROUGHPUT] = round(new * 1000 / max(1, now_ms - before_ms), 1)
-        last.append((now_ms, ends))
-        return news
+            found[THROUGHPUT] = round(new * 1000 / max(1, now_ms - before_ms), 1)
+        last = now_ms, ends
+        return found
 
     return numbers
 

@@ -17,23 +17,23 @@ _ABSENT = object()
 
 
 class PathError(Exception):
-    """A text that is no path."""
+    """A text is not a path."""
 
 
 def parse_path(text: str) -> tuple[str | int, ...]:
     """The steps of a path, names and numbers.
 
     Raises:
-        PathError: it is none.
+        PathError: the text is not a path.
     """
-    rest = text.removeprefix("$")
+    at = 1 if text.startswith("$") else 0
     steps: list[str | int] = []
-    while rest:
-        step = _STEP.match(rest)
+    while at < len(text):
+        step = _STEP.match(text, at)
         if step is None:
             raise PathError(f"{text!r} is no path: write customer.names[0]")
         steps.append(step[1] if step[2] is None else int(step[2]))
-        rest = rest[step.end() :]
+        at = step.end()
     return tuple(steps)
 
 
@@ -42,6 +42,7 @@ class Search(NamedTuple):
 
     text: str = ""
     part: str = PARTS[0]
+    #: The steps of a path; none for the whole decoded value.
     path: tuple[str | int, ...] = ()
     #: The value at the path as JSON or text; "" if any will do.
     equals: str = ""
@@ -53,12 +54,12 @@ class Search(NamedTuple):
             looked_at = parts.values() if self.part == PARTS[0] else (parts[self.part],)
             if not any(self.text.lower() in part.lower() for part in looked_at):
                 return False
-        if not self.path:
+        if not self.path and not self.equals:
             return True
         found = at_path(decoded, self.path)
         if found is _ABSENT:
             return False
-        return self.equals in ("", found) or self.equals == json.dumps(found, default=str)
+        return self.equals in ("", found) or self.equals == json.dumps(found, default=str, ensure_ascii=False)
 
 
 def at_path(value: object, path: tuple[str | int, ...]) -> object:

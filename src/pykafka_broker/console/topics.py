@@ -22,6 +22,7 @@ from pykafka_broker.cli.configs import (
 from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, pairs
 from pykafka_broker.cli.topics import (
     NewTopics,
+    Topic,
     add_partitions,
     delete_topics,
     describe_topics,
@@ -36,11 +37,11 @@ from pykafka_broker.console.page import (
     Field,
     Form,
     Link,
-    Listing,
     Page,
     Part,
     Row,
     Section,
+    Text,
     if_told,
     listing,
     marked,
@@ -51,7 +52,6 @@ from pykafka_broker.console.page import (
 from pykafka_broker.console.visit import Visit
 from pykafka_broker.machine.history import Kind
 from pykafka_broker.protocol.errors import KafkaError
-from pykafka_broker.protocol.topic_partition import PartitionKey
 
 COLUMNS = (
     Column("TOPIC"),
@@ -101,7 +101,7 @@ def show(visit: Visit) -> Page:
     holders = {node for partition in topic.partitions for node in partition.replicas}
     indexes = [partition.partition for partition in topic.partitions]
     sections = [
-        Section("Partitions", (_partitions(visit, topic_table(topic)),)),
+        Section("Partitions", _partitions(visit, topic)),
         Section("Configs", if_told(lambda: _configs(visit, name))),
         Section("On disk", if_told(lambda: disks.of_topic(client, name, indexes, holders))),
         *(_changes(name) if visit.can_write else ()),
@@ -125,37 +125,35 @@ def _changes(name: str) -> Sequence[Section]:
     )
 
 
-def _partitions(visit: Visit, table: Table) -> Listing:
-    """The partitions of a page, with their first and end offsets, and links to why each is as it is."""
-    name = visit.path["topic"]
-    rows, pages = page_of(table.rows, topic_url(name), visit.query)
-    keys = [(name, int(str(row[0]))) for row in rows]
-    # Without a leader, nothing tells offsets; its cell is a marked "none".
-    led = [key for row, key in zip(rows, keys, strict=True) if isinstance(row[1], int)]
-    first, end = _offsets(visit, led, EARLIEST), _offsets(visit, led, LATEST)
+def _partitions(visit: Visit, topic: Topic) -> Sequence[Part]:
+    """The partitions of a page with their first and end offsets, and a link to the explanation of each."""
+    name, table = topic.topic, topic_table(topic)
+    shown, pages = page_of(list(zip(topic.partitions, table.rows, strict=True)), topic_url(name), visit.query)
+    # Without a leader, nothing tells offsets.
+    led = [(name, partition.partition) for partition, _ in shown if partition.leader is not None]
+    try:
+        first, end = (told_offsets(visit.client, dict.fromkeys(led, time)) for time in (EARLIEST, LATEST))
+        untold: Sequence[Part] = ()
+    except (KafkaError, OSError) as error:
+        first, end = {}, {}
+        untold = (Text(f"Offsets are not told: {error}"),)
     columns = (
         *table.columns,
         Column("FIRST OFFSET", is_number=True),
         Column("END OFFSET", is_number=True),
         Column("EXPLAIN"),
     )
-    shown = [
-        (*row, first.get(key), end.get(key), _explanation(*key)) for row, key in zip(rows, keys, strict=True)
+    rows = [
+        (*row, first.get(key), end.get(key), _explanation(*key))
+        for partition, row in shown
+        for key in [(name, partition.partition)]
     ]
-    return listing(table._replace(columns=columns), f"Partitions of {name}", shown, pages)
+    return (listing(table._replace(columns=columns), f"Partitions of {name}", rows, pages), *untold)
 
 
 def _explanation(topic: str, partition: int) -> Link:
     name = f"{topic}-{partition}"
     return Link(name, explain_url(Kind.PARTITION, name))
-
-
-def _offsets(visit: Visit, partitions: Sequence[PartitionKey], time: int) -> dict[PartitionKey, int]:
-    """The offsets at a time; none, if a leader does not answer or the user may not read the topic."""
-    try:
-        return told_offsets(visit.client, dict.fromkeys(partitions, time))
-    except (KafkaError, OSError):
-        return {}
 
 
 def _configs(visit: Visit, name: str) -> Sequence[Part]:

@@ -92,18 +92,18 @@ def _found(address: Address, timeout_s: float, connect: Connect, tls: Tls | None
 
 
 def answering(cluster: Cluster, found: Mapping[int, Advertised]) -> set[int]:
-    """The brokers that answer where they say."""
+    """The brokers that answer at the addresses that they advertise."""
     return {node_id for node_id, advertised in found.items() if _answers(advertised, cluster)}
 
 
 def tells_fenced(client: Client) -> bool:
-    """Whether brokers tell of those that are fenced; before Apache Kafka 4.0 they do not."""
+    """Whether DescribeCluster tells fenced brokers, as since Apache Kafka 4.0."""
     _, newest = client.connection().versions.get(DESCRIBE_CLUSTER, (0, -1))
     return newest >= FENCED_SINCE
 
 
 def registered(client: Client) -> DescribeClusterResponse:
-    """The cluster with the brokers that are registered, those that are fenced too where that is told.
+    """The cluster with its registered brokers, the fenced ones among them where `tells_fenced`.
 
     Raises:
         KafkaError: the brokers are older than Apache Kafka 2.8.

@@ -70,7 +70,7 @@ class MetadataLeadership(Protocol):
     """Decides on metadata while this node leads the metadata log."""
 
     def prepare(self) -> None:
-        """The node is about to boot, and may lead then. Raises the error that keeps it from leading."""
+        """Called before the replica of this node starts. Raises the error that keeps it from leading."""
         ...
 
     def begin(self, log: LeaderLog) -> None:

@@ -36,7 +36,7 @@ class GcTimes:
 
 @cache
 def gc_times() -> GcTimes:
-    """Those of this process: all nodes in it have the same collector of garbage."""
+    """The times of garbage collection in this process, which all of its nodes share."""
     return GcTimes()
 
 
@@ -49,7 +49,7 @@ def collectors() -> tuple[Any, ...]:
 
 
 def begin() -> None:
-    """Load prometheus-client, and begin to time the collector of garbage.
+    """Load prometheus-client, and begin to time garbage collection.
 
     Raises:
         ImportError: prometheus-client is not installed.
@@ -159,7 +159,7 @@ FAMILIES = (
         "jvm_gc_collection_seconds_sum",
         "untyped",
         "gc",
-        "The time that they took.",
+        "Seconds of garbage collection, under the name that dashboards ask for.",
         "java.lang:type=GarbageCollector,name=*, CollectionTime",
         _collection_seconds,
     ),

@@ -1,8 +1,7 @@
 """The log of connections: accepted, authenticated, closed; by whom, with which software, and why.
 
-The lines have a logger of their own, at DEBUG, the level of Apache Kafka's, which are in the loggers of
-several classes. They are about clients that are let in; `accepting.py` logs those that are refused, and
-`faults.py` logs faults.
+Apache Kafka logs these at DEBUG in several classes; here one logger has them all. They are about clients that
+are let in; `accepting.py` logs those that are refused, and `faults.py` logs faults.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 bucket.
 
 A rate is the sum of the samples divided by the time that they span. The window has `samples` of `sample_ms`
-each, the last of which is being filled: with the defaults ten whole seconds and the current one. A new rate
-counts as if the window had been empty before. A client above its bound waits until the rate would be within
+each, the last of which is being filled: with the defaults ten whole seconds and the current one. Until they
+are full, a new rate divides by their full time. A client above its bound waits until the rate would be within
 the bound again without further use.
 
 (Apache Kafka's Rate, Avg, SampledStat, TokenBucket and QuotaUtils.)

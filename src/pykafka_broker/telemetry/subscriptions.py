@@ -1,7 +1,7 @@
 """What a client is asked to push, from the client metrics subscriptions of the cluster.
 
 The order of the metrics, and with it the id of what a client is asked for, is Apache Kafka's, where sets are
-hash tables: so a client may ask one broker and push to another, also of the other program.
+hash tables: so a client may ask a broker of Apache Kafka and push to one of this program, or the reverse.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def subscription_of(configs: Mapping[str, str]) -> Subscription:
 
 
 def wanted_of(subscriptions: Mapping[str, Subscription], client: Mapping[str, str]) -> Wanted:
-    """All metrics that the subscriptions ask of this client, at the shortest interval."""
+    """All metrics that the subscriptions ask of this client, at their shortest `interval.ms`."""
     interval_ms = DEFAULT_INTERVAL_MS
     metrics: dict[str, None] = {}
     for name in walked(subscriptions, string_hash):

@@ -19,6 +19,7 @@ from pykafka_broker.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from pykafka_broker.system.wording import cut
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
@@ -47,22 +48,27 @@ def answer_to(
     if request.acks == 0:
         return _close_on_error(answers, ctx)
     response = ProduceResponse(responses=answers)
+    if pending:
+        return Later(_committed(response, pending, ctx))
+    _name_leaders(response, ctx)
+    return response
+
+
+def _name_leaders(response: ProduceResponse, ctx: RequestContext) -> None:
+    """Add the leaders of the partitions that are led elsewhere."""
     elsewhere = [
         (name_of(topic, ctx), answer.index, answer)
-        for topic in answers
+        for topic in response.responses
         for answer in topic.partition_responses
         if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     ]
     if elsewhere:
         if ctx.version >= LEADER_HINTS_VERSION:
             response.node_endpoints = LEADER_HINTS.add(elsewhere, ctx)
-        _part_if_cut_off(((name, index) for name, index, _ in elsewhere), ctx)
-    if pending:
-        return Later(_committed(response, pending, ctx))
-    return response
+        _close_if_cut_off(((name, index) for name, index, _ in elsewhere), ctx)
 
 
-def _part_if_cut_off(refused: Iterable[tuple[str | None, int]], ctx: RequestContext) -> None:
+def _close_if_cut_off(refused: Iterable[tuple[str | None, int]], ctx: RequestContext) -> None:
     """Close the connection if this node is cut off, so that the client asks another node for the leader.
 
     librdkafka keeps asking the broker that it used last while its connection is open, and a node that is cut
@@ -122,7 +128,6 @@ def failed(request: ProduceRequest, error: KafkaError) -> Any:
 
 async def _committed(response: ProduceResponse, pending: Pending, ctx: RequestContext) -> ProduceResponse:
     """The response once every batch in it may be acknowledged, or has failed."""
-    is_refused = False
     delayed = ctx.node.purgatory.produces
     delayed.begin(len(pending))
     try:
@@ -131,18 +136,10 @@ async def _committed(response: ProduceResponse, pending: Pending, ctx: RequestCo
             if error is not ErrorCode.NONE:
                 # The batch stays in the log, and the answer keeps its offset.
                 answer.error_code = int(error)
-                is_refused |= error is ErrorCode.NOT_LEADER_OR_FOLLOWER
                 delayed.expired += error is ErrorCode.REQUEST_TIMED_OUT
     finally:
         delayed.end(len(pending))
-    if is_refused:
-        partitions = (
-            (name_of(topic, ctx), answer.index)
-            for topic in response.responses
-            for answer in topic.partition_responses
-            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        )
-        _part_if_cut_off(partitions, ctx)
+    _name_leaders(response, ctx)
     return response
 
 
@@ -160,6 +157,6 @@ def _close_on_error(answers: list[TopicProduceResponse], ctx: RequestContext) ->
         "with ack=0: %s",
         ctx.correlation_id,
         ctx.client_id,
-        errors,
+        cut(str(errors)),
     )
     return CLOSE

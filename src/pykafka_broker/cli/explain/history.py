@@ -3,8 +3,8 @@
 A broker says over Kafka's API, DescribeConfigs, on which addresses its metrics listeners are: that needs the
 login and the permission that the cluster asks for. The history itself has no login, so that only loopback
 addresses serve it, and only those are asked. The answer names its cluster and its broker: at the same address
-of another machine another node may listen. Who runs in the process of a broker has its history at hand, and
-shows it to those whom the same permission is granted.
+of another machine another node may listen. A console in the process of a broker reads its history directly,
+and shows it to users who may describe the configs of the broker.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pykafka_broker.system.host_text import is_loopback
 from pykafka_broker.system.named_tuple import NamedTuple
 
 KEY = "metrics.listeners"
-#: The time for the answers of all brokers of this machine, and the most bytes of each.
+#: How long to wait for silent brokers of this machine, all together; and the most bytes of an answer.
 WITHIN_S = 3.0
 MOST_BYTES = 4 * 1024 * 1024
 
@@ -76,10 +76,9 @@ def histories(client: Client, kind: Kind, name: str, own: OwnHistory | None = No
                 left_s -= time.monotonic() - began_s
             if (answer.get("cluster_id"), answer.get("node_id")) != (metadata.cluster_id, broker.node_id):
                 raise _Untold(f"is not the one at {url} of this machine: ask on the machine of the broker")
+            found.nodes.append(_history(broker.node_id, answer))
         except _Untold as error:
             found.missing.append(f"broker {broker.node_id} {error}.")
-        else:
-            found.nodes.append(_history(broker.node_id, answer))
     return found
 
 
@@ -109,11 +108,14 @@ def _on_loopback(urls: list[str]) -> str:
 
 
 def _history(node_id: int, answer: dict[str, Any]) -> NodeHistory:
-    now = [Fact(each["text"], each["remedy"], node_id) for each in answer["now"]]
-    history = [
-        Fact(each["text"], each["remedy"], node_id, each["first_ms"], each["last_ms"], each["times"])
-        for each in answer["history"]
-    ]
+    try:
+        now = [Fact(each["text"], each["remedy"], node_id) for each in answer["now"]]
+        history = [
+            Fact(each["text"], each["remedy"], node_id, each["first_ms"], each["last_ms"], each["times"])
+            for each in answer["history"]
+        ]
+    except (KeyError, TypeError):
+        raise _Untold("tells its history in the words of another version") from None
     return NodeHistory(node_id, now, history)
 
 
@@ -121,11 +123,13 @@ def _ask(url: str, kind: Kind, name: str, within_s: float) -> dict[str, Any]:
     if within_s <= 0:
         raise _Untold(f"is not asked: the brokers before it took {WITHIN_S:g} s")
     address = urlsplit(url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port or 80, timeout=within_s)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=within_s)
     try:
         connection.request("GET", "/explain?" + urlencode({"kind": kind.value, "name": name}))
         response = connection.getresponse()
-        body = response.read(MOST_BYTES)
+        body = response.read(MOST_BYTES + 1)
+        if len(body) > MOST_BYTES:
+            raise _Untold(f"answers more than {MOST_BYTES} bytes at {url}")
         if response.status != 200:
             raise _Untold(f"answers {response.status} at {url}")
         answer = json.loads(body)

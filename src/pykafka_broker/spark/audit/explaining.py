@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import cached_property
 
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import BatchHeader, read_records
@@ -29,19 +30,23 @@ class Why(StrEnum):
     UNEXPLAINED = "unexplained"
 
 
-class LoggedBatch(NamedTuple):
+class LoggedBatch:
     """A batch of the log, whole."""
 
-    header: BatchHeader
-    data: Buffer
-    #: Whether readers leave the batch out, because its transaction was aborted.
-    is_aborted: bool
+    def __init__(self, header: BatchHeader, data: Buffer, is_aborted: bool) -> None:
+        self.header = header
+        self.data = data
+        #: Whether readers leave the batch out, because its transaction was aborted.
+        self.is_aborted = is_aborted
+
+    @cached_property
+    def offsets(self) -> frozenset[int]:
+        """Those of its records. Raises KafkaError: the batch is damaged."""
+        return frozenset([record.offset for record in read_records(self.data)])
 
 
 class Stretch(NamedTuple):
-    """A part of the log, from an offset that was asked for up to `end`; without batches the log ends
-    there.
-    """
+    """A part of the log, from an offset that was asked for up to `end`; without batches, none follows."""
 
     start: int
     end: int
@@ -119,6 +124,5 @@ def _note_batch(found: Explanation, batch: LoggedBatch, span: Span) -> None:
     elif header.records_count == header.last_offset_delta + 1:
         found.note(Why.LOST, span)
     else:
-        stored = {record.offset for record in read_records(batch.data)}
         for offset in range(*span):
-            found.note(Why.LOST if offset in stored else Why.COMPACTED, Span(offset, offset + 1))
+            found.note(Why.LOST if offset in batch.offsets else Why.COMPACTED, Span(offset, offset + 1))

@@ -9,8 +9,15 @@ from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import leaders_of, topic_error
 from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from pykafka_broker.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from pykafka_broker.protocol.records.aborted_transactions import AbortedTransactions
 from pykafka_broker.protocol.records.batch import iter_batches
 from pykafka_broker.spark.audit.explaining import LoggedBatch, Stretch
@@ -81,17 +88,22 @@ class TopicLog:
         """What a fetch from an offset on brings.
 
         Raises:
-            KafkaError: the partition cannot be read there.
+            KafkaError: the partition cannot be read there, or a quota holds back its records.
         """
         for is_last in self._client.attempts():
-            answer = self._fetch(partition, offset)
-            if not answer.error_code:
-                break
-            if is_last or answer.error_code not in RETRIABLE:
-                raise topic_error(answer.error_code, f"{self._topic}-{partition}")
-        return stretch_of(answer, offset)
+            response = self._fetch(partition, offset)
+            answer: PartitionData = response.responses[0].partitions[0]
+            error_code = answer.error_code
+            if not (error_code or answer.records) and response.throttle_time_ms:
+                # Apache Kafka answers without records where a quota is exceeded.
+                error_code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            if not error_code:
+                return stretch_of(answer, offset)
+            if is_last or error_code not in RETRIABLE | {ErrorCode.THROTTLING_QUOTA_EXCEEDED}:
+                raise topic_error(error_code, f"{self._topic}-{partition}")
+        raise AssertionError("attempts end with a last one")
 
-    def _fetch(self, partition: int, offset: int) -> PartitionData:
+    def _fetch(self, partition: int, offset: int) -> FetchResponse:
         request = FetchRequest(
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
@@ -109,10 +121,9 @@ class TopicLog:
                 )
             ],
         )
-        response = self._client.send(request, self._client.leaders(self._topic)[partition])
+        response: FetchResponse = self._client.send(request, self._client.leaders(self._topic)[partition])
         check(response.error_code)
-        answer: PartitionData = response.responses[0].partitions[0]
-        return answer
+        return response
 
 
 def stretch_of(answer: PartitionData, offset: int) -> Stretch:

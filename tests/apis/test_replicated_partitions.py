@@ -153,8 +153,11 @@ async def test_a_follower_of_the_topic_before_commits_nothing_of_one_that_has_it
     assert replicated.partition.log.state.high_watermark == 0
     assert not waiting.done()
     replicated.change(leader=FOLLOWER)
-    [refused] = partitions_of(await waiting)
+    late = await waiting
+    [refused] = partitions_of(late)
     assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    leader = replicated.here  # the metadata of this node tells no other yet
+    assert (refused.current_leader.leader_id, late.node_endpoints[0].node_id) == (leader, leader)
 
 
 async def test_a_batch_that_waits_for_a_file_is_refused_if_its_topic_is_created_again_meanwhile(

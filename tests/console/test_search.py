@@ -6,7 +6,12 @@ import pytest
 
 from pykafka_broker.console.search import PathError, Search, parse_path
 
-VALUE = {"customer": {"names": ["Ada", "Grace"], "age": 36}, "paid": True, "note": None}
+VALUE = {
+    "customer": {"names": ["Ada", "Grace"], "age": 36},
+    "paid": True,
+    "note": None,
+    "town": {"name": "Köln"},
+}
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,9 @@ def test_a_text_that_is_no_path_is_refused(text: str) -> None:
         ("other", "", False),
         ("customer.names.0", "", False),
         ("customer.names", '["Ada", "Grace"]', True),
+        ("town", '{"name": "Köln"}', True),
+        ("$", "5", False),
+        ("$", "", True),
     ],
 )
 def test_a_value_is_looked_for_at_a_path(path: str, equals: str, matches: bool) -> None:

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 import pytest
 
-from pykafka_broker.protocol.messages.fetch import AbortedTransaction, PartitionData
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from pykafka_broker.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from pykafka_broker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, read_header
 from pykafka_broker.protocol.records.control import ControlRecordType, encode_key
 from pykafka_broker.spark.audit.comparing import (
@@ -26,7 +40,7 @@ from pykafka_broker.spark.audit.offsets import BLOCK_OFFSETS, Block, Span, by_pa
 from pykafka_broker.spark.audit.report import Check, Finding, Level
 from pykafka_broker.spark.audit.seen import NONE, Seen
 from pykafka_broker.spark.audit.times import Doubtful, Late, doubtful, late_at_most_ms
-from pykafka_broker.spark.audit.topic_log import stretch_of
+from pykafka_broker.spark.audit.topic_log import TopicLog, stretch_of
 
 
 def block(
@@ -202,6 +216,51 @@ def test_of_many_gaps_a_few_are_named() -> None:
     log = Log([data(first, first, first + 1) for first in range(0, 40, 2)])
     found = why(log, *((offset, offset + 1) for offset in range(0, 40, 4)), examples=2)
     assert (found.count(Why.LOST), found.examples[Why.LOST]) == (10, [(0, 1), (4, 5)])
+
+
+class Throttling:
+    """A client whose fetches are answered so: the time of the throttle, and the records."""
+
+    def __init__(self, *answers: tuple[int, bytes]) -> None:
+        self.answers = list(answers)
+
+    def topic(self, name: str) -> MetadataResponseTopic:
+        partition = MetadataResponsePartition(
+            error_code=0, partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1]
+        )
+        return MetadataResponseTopic(error_code=0, name=name, partitions=[partition])
+
+    def leaders(self, _topic: str) -> dict[int, int]:
+        return {0: 1}
+
+    def attempts(self) -> Iterator[bool]:
+        last = len(self.answers) - 1
+        yield from [number == last for number in range(last + 1)]
+
+    def send(self, request: object, _leader: int = -1) -> object:
+        if isinstance(request, DescribeConfigsRequest):
+            return DescribeConfigsResponse(
+                results=[DescribeConfigsResult(error_code=0, resource_type=2, resource_name="t", configs=[])]
+            )
+        throttle_time_ms, records = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        found = PartitionData(
+            partition_index=0, error_code=0, high_watermark=9, aborted_transactions=[], records=records
+        )
+        topic = FetchableTopicResponse(topic="t", partitions=[found])
+        return FetchResponse(throttle_time_ms=throttle_time_ms, responses=[topic])
+
+
+def log_of(*answers: tuple[int, bytes]) -> TopicLog:
+    return TopicLog(cast(Client, Throttling(*answers)), "t")
+
+
+def test_a_quota_that_holds_records_back_is_not_taken_for_an_empty_log() -> None:
+    read = log_of((200, b""), (200, b""), (200, data(5, 5)), (0, b"")).reader(0)
+    assert [batch.header.base_offset for batch in read(5).batches] == [5]
+    assert log_of((0, b"")).reader(0)(5).batches == []
+    with pytest.raises(KafkaError) as held_back:
+        log_of((200, b"")).reader(0)(5)
+    assert held_back.value.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5, 100])

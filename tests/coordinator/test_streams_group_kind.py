@@ -224,7 +224,7 @@ def _never(*_: Any) -> bool:
 
 @pytest.mark.parametrize("wrong", [_always, _never])
 def test_a_planted_bug_is_caught(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "_had_all_since", wrong)
+    monkeypatch.setattr(commits, "had_all_since", wrong)
 
     with pytest.raises(AssertionError):
         test_in_a_transaction_a_client_without_identity_may_commit()

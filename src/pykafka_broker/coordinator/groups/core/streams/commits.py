@@ -57,12 +57,12 @@ def _epoch_error(
 ) -> ErrorCode:
     if event.generation == member.member_epoch:
         return ErrorCode.NONE
-    if event.generation < member.member_epoch and _had_all_since(group, member, event):
+    if event.generation < member.member_epoch and had_all_since(group, member, event):
         return ErrorCode.NONE
     return ErrorCode.STALE_MEMBER_EPOCH
 
 
-def _had_all_since(
+def had_all_since(
     group: StreamsGroup, member: StreamsMember, event: CommitOffsets | CommitTransactionalOffsets
 ) -> bool:
     """Has the member had the active task of every partition since the epoch it commits in?"""

@@ -6,7 +6,7 @@ What a page shows grows with the parts of the node, which `node.py` adds as they
 from __future__ import annotations
 
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
-from pykafka_broker.authorization.decisions import Decisions
+from pykafka_broker.authorization.counts import DecisionCounts
 from pykafka_broker.broker.broker_server import BrokerServer
 from pykafka_broker.broker.shared_server import SharedServer
 from pykafka_broker.broker.stop_order import StopStep, Undo
@@ -46,7 +46,7 @@ def broker_parts(broker: BrokerServer) -> BrokerParts:
     )
 
 
-def _decisions(shared: SharedServer) -> Decisions | None:
+def _decisions(shared: SharedServer) -> DecisionCounts | None:
     if shared.authorizer is ALLOW_ALL:
         return None
     from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer

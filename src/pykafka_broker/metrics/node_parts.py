@@ -12,7 +12,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from pykafka_broker.apis.fetching.sessions import FetchSessionCache
     from pykafka_broker.apis.ports.quotas import Quotas
-    from pykafka_broker.authorization.decisions import Decisions
+    from pykafka_broker.authorization.counts import DecisionCounts
     from pykafka_broker.config import BrokerConfig
     from pykafka_broker.controller.role import ControllerRole
     from pykafka_broker.coordinator.coordinators import Coordinators
@@ -69,7 +69,7 @@ class NodeParts:
         logs: LogManager,
         quorum: QuorumSide,
         quotas: Quotas,
-        decisions: Decisions | None,
+        decisions: DecisionCounts | None,
         history: History,
     ) -> None:
         self._config = config

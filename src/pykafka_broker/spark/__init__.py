@@ -1,4 +1,4 @@
-"""Spark beside any Kafka cluster: sessions that fit, faults of a set-up, checkpoints.
+"""Spark beside any Kafka cluster: sessions, archives, replays, audits, checkpoints, and log folders.
 
     session.py        kafka_session(): a session with the connector that fits the installed Spark
     releases.py       the lines of Spark, and the coordinates of connector and tables for each

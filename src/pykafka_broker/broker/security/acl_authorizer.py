@@ -16,7 +16,7 @@ from pykafka_broker.apis.ports.authorizer import (
     AclsNotLoaded,
     Requester,
 )
-from pykafka_broker.authorization.decisions import Decisions
+from pykafka_broker.authorization.counts import DecisionCounts
 from pykafka_broker.authorization.index import AclIndex
 from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.broker.security.audit_log import AuditLog, Question
@@ -35,7 +35,7 @@ class StandardAuthorizer:
         self._audit = AuditLog(now_ms)
         self._tell = tell
         #: Those on attempts of clients.
-        self.decisions = Decisions()
+        self.decisions = DecisionCounts()
 
     def published(self, old: ClusterImage, new: ClusterImage) -> None:
         """`new` is the newest committed metadata: the first, or the one after `old`."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Union
 
-from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import begin_quorum_epoch as m
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC
 from pykafka_broker.raft.core.messages import Acknowledged, BeginQuorumEpoch
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.wire import common

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC
 from pykafka_broker.raft.core.messages import Current
 from pykafka_broker.raft.core.quorum import Address, Endpoints, ReplicaKey
 from pykafka_broker.system.named_tuple import NamedTuple

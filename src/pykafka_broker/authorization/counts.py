@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Decisions:
+class DecisionCounts:
     """Counts since the start."""
 
     __slots__ = ("allowed", "denied")

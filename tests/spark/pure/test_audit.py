@@ -221,7 +221,7 @@ def test_of_many_gaps_a_few_are_named() -> None:
 class Throttling:
     """A client whose fetches are answered so: the time of the throttle, and the records."""
 
-    def __init__(self, *answers: tuple[int, bytes]) -> None:
+    def __init__(self, answers: Iterable[tuple[int, bytes]]) -> None:
         self.answers = list(answers)
 
     def topic(self, name: str) -> MetadataResponseTopic:
@@ -251,7 +251,7 @@ class Throttling:
 
 
 def log_of(*answers: tuple[int, bytes]) -> TopicLog:
-    return TopicLog(cast(Client, Throttling(*answers)), "t")
+    return TopicLog(cast(Client, Throttling(answers)), "t")
 
 
 def test_a_quota_that_holds_records_back_is_not_taken_for_an_empty_log() -> None:

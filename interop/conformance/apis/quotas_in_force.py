@@ -59,7 +59,9 @@ def without(talk: Talk, entity: dict[str, str | None], *quotas: str) -> None:
 
 
 def producing(topic: Any, size: int, *, acks: int = 1) -> ProduceRequest:
-    batch = build_batch([(1_700_000_000_000, None, b"x" * size, ())], BatchFields())
+    """A batch whose offset does not depend on how often it is sent until the quota is in force."""
+    fields = BatchFields(producer_id=7, producer_epoch=0, base_sequence=0)
+    batch = build_batch([(1_700_000_000_000, None, b"x" * size, ())], fields)
     data = [PartitionProduceData(index=0, records=batch)]
     return ProduceRequest(
         acks=acks,

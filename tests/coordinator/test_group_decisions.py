@@ -1,15 +1,27 @@
-"""What the coordinator tells about members of a group: who joined, left or timed out, and what followed."""
+"""What the coordinator tells about a group: who joined, left or timed out, and what is so now."""
 
 from __future__ import annotations
+
+from collections.abc import Hashable
 
 from pykafka_broker.coordinator.groups.core.events import Event
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.coordinator.groups.counts import Counts
-from pykafka_broker.coordinator.groups.decisions import LEFT, SILENT, TOO_SLOW, awaited, decisions
-from pykafka_broker.machine.history import Decision, Kind
+from pykafka_broker.coordinator.groups.decisions import (
+    LEFT,
+    SILENT,
+    SILENT_OR_SLOW,
+    TOO_SLOW,
+    decisions,
+)
+from pykafka_broker.coordinator.groups.present import COMES_AND_GOES, Moment, behind, comings, members
+from pykafka_broker.machine.history import Decision, History, Kind
 from pykafka_broker.machine.step import Step
+from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
 from tests.support.groups import GroupWorld
+from tests.support.members import Member
 
 
 class Told(GroupWorld):
@@ -18,11 +30,14 @@ class Told(GroupWorld):
     def __init__(self) -> None:
         super().__init__()
         self.told: list[Decision] = []
+        self.history = History(lambda: self.now_ms)
         self.counts = Counts()
 
     def step(self, event: Event) -> Step[Groups]:
         step = super().step(event)
-        self.told += decisions(self.state, event, step.state, self.config)
+        for decision in decisions(self.state, event, step.state, self.config):
+            self.told.append(decision)
+            self.history.tell(decision)
         self.counts.count_rebalance(self.state.groups.get("g"), event, step.state.groups.get("g"))
         return step
 
@@ -32,10 +47,28 @@ class Told(GroupWorld):
         assert all((decision.kind, decision.names) == (Kind.GROUP, ("g",)) for decision in told)
         return [(decision.text, decision.remedy) for decision in told]
 
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.state, "g", self.config, self.now_ms, self.left_ms)
 
-def awaited_by(world: Told) -> str:
-    """The sentences about the members for which the group waits."""
-    return " ".join(text for text, _ in awaited(world.state.groups["g"], world.now_ms))
+    def left_ms(self, key: Hashable) -> int | None:
+        return self.timers[key] - self.now_ms if key in self.timers else None
+
+    def members(self) -> list[tuple[str, str]]:
+        """What is told of the members now."""
+        return [*members(self.moment)]
+
+    def behind(self, ends: dict[tuple[str, int], int]) -> list[str]:
+        """What is told of partitions with these ends."""
+        history = self.history.about(Kind.GROUP, "g")
+        return [
+            f"{text} {remedy}"
+            for text, remedy in behind(self.moment, lambda *place: ends.get(place), history)
+        ]
+
+    def comings(self) -> list[tuple[str, str]]:
+        """Who comes and goes."""
+        return [*comings(self.history.about(Kind.GROUP, "g"), self.now_ms)]
 
 
 def test_a_member_that_falls_silent_times_out_and_the_others_join_again() -> None:
@@ -56,10 +89,14 @@ def test_a_member_that_falls_silent_times_out_and_the_others_join_again() -> Non
         )
     ]
     world.join(member_id=other)
-    assert awaited_by(world) == (
-        f"Member {other} (127.0.0.1), the leader, has not sent the assignment: "
-        "the group has waited for 0 ms, of at most 1 min."
-    )
+    world.advance(200)
+    assert world.members() == [
+        (
+            f"The group waits for member {other} (127.0.0.1) to assign the partitions, as their leader, "
+            "200 ms so far: a member does so with its next heartbeat or poll().",
+            "",
+        )
+    ]
     world.sync(other, 2, {other: b"all"})
     assert world.new() == [
         (f"Generation 2 has 1 member; member {other} assigns the partitions.", ""),
@@ -68,7 +105,7 @@ def test_a_member_that_falls_silent_times_out_and_the_others_join_again() -> Non
     assert world.counts.completed_rebalances == 2
 
 
-def test_a_member_that_polls_too_late_is_left_behind_by_the_rebalance() -> None:
+def test_a_member_that_sends_heartbeats_and_does_not_poll_is_left_behind_by_the_rebalance() -> None:
     world = Told()
     late, other = world.stable_group(2)
     world.leave(other)
@@ -77,19 +114,166 @@ def test_a_member_that_polls_too_late_is_left_behind_by_the_rebalance() -> None:
         "again.",
         LEFT,
     )
+    waits = f"The group waits for member {late} (127.0.0.1) to join again"
+    world.advance(198)
+    assert world.members() == [
+        (f"{waits}, 198 ms so far: a member does so with its next heartbeat or poll().", "")
+    ]
 
-    for _ in range(12):
-        world.heartbeat(late, 1)
-        assert f"Member {late} (127.0.0.1) has not joined again" in awaited_by(world)
+    for _ in range(11):
         world.advance(5_000)
-    assert awaited_by(world) == ""
-
-    assert world.new() == [
+        world.heartbeat(late, 1)
+    assert world.members() == [
         (
-            f"Member {late} (127.0.0.1) was removed: it did not join again within the rebalance timeout of "
-            "1 min. The group is empty.",
+            f"{waits}, 55.2 s so far. It sent a heartbeat 0 ms ago: its process runs, but does not call "
+            "poll(). The group goes on without it in 4.8 s, when its rebalance time-out "
+            "(max.poll.interval.ms) is over.",
             TOO_SLOW,
         )
+    ]
+    world.advance(5_000)
+
+    assert world.members() == []
+    assert world.new() == [
+        (
+            f"Member {late} (127.0.0.1) was removed: it did not join again within the rebalance time-out of "
+            "1 min, though it sent heartbeats. The group is empty.",
+            TOO_SLOW,
+        )
+    ]
+
+
+def test_a_member_that_is_killed_ends_a_rebalance_with_its_session_and_is_not_called_slow() -> None:
+    world = Told()
+    killed, other = world.stable_group(2, session_timeout_ms=45_000, rebalance_timeout_ms=300_000)
+    world.advance(6_001)
+    world.leave(other)
+
+    assert world.members() == [
+        (
+            f"The group waits for member {killed} (127.0.0.1) to join again, 0 ms so far. It has sent no "
+            "heartbeat for 6 s: it has stopped, is dead, or is cut off. The group goes on without it in "
+            "39 s, when its session ends (session.timeout.ms=45000).",
+            SILENT,
+        )
+    ]
+
+
+def test_whether_a_member_runs_is_not_known_if_its_session_outlasts_the_rebalance() -> None:
+    world = Told()
+    _, other = world.stable_group(2, session_timeout_ms=45_000, rebalance_timeout_ms=30_000)
+    world.leave(other)
+    world.new()
+
+    world.advance(30_000)
+
+    [(text, remedy)] = world.new()
+    assert text.endswith("within the rebalance time-out of 30 s. The group is empty.")
+    assert remedy == SILENT_OR_SLOW
+
+
+def test_a_stable_group_tells_which_member_has_sent_no_heartbeat() -> None:
+    world = Told()
+    stopped, other = world.stable_group(2, session_timeout_ms=45_000)
+    world.advance(6_000)
+    assert world.members() == []
+    for _ in range(5):
+        world.advance(5_000)
+        world.heartbeat(other, 1)
+
+    assert world.members() == [
+        (
+            f"Member {stopped} (127.0.0.1) has sent no heartbeat for 31 s. Without one it is removed in "
+            "14 s, when its session ends (session.timeout.ms=45000).",
+            SILENT,
+        )
+    ]
+
+
+def test_a_group_that_was_empty_tells_what_it_waits_for() -> None:
+    world = Told()
+    world.new_member_id()
+    world.join(version=3)
+    world.advance(1_000)
+
+    assert [text for text, _ in world.members()] == [
+        "The group was empty: it waits 2 s more for further members (group.initial.rebalance.delay.ms).",
+        "1 client got a member id to join with, and did not join with it yet.",
+    ]
+
+
+def assigned(*numbers: int) -> bytes:
+    """The assignment of partitions of topic t to a classic member."""
+    message = ConsumerProtocolAssignment(
+        assigned_partitions=[TopicPartition(topic="t", partitions=list(numbers))]
+    )
+    return b"\x00\x00" + encode(message, 0)
+
+
+def test_a_member_holds_partitions_whose_offset_it_does_not_commit() -> None:
+    world = Told()
+    [member] = world.stable_group(1)
+    world.join(member_id=member)
+    world.sync(member, 2, {member: assigned(0, 1)})
+    world.commit({("t", 0): 5, ("t", 1): 5, ("t", 2): 5, ("t", 3): 5}, Member(member, 2))
+    world.advance(9_000)
+    world.commit({("t", 1): 6}, Member(member, 2))
+    world.heartbeat(member, 2)
+    ends = {("t", 0): 125, ("t", 1): 125, ("t", 2): 6, ("t", 3): 5}
+    assert world.behind(ends) == []
+
+    world.advance(9_000)
+
+    lasts = (
+        "If this lasts, it does not call poll(), does not commit, or fails at a record: its log says which."
+    )
+    assert world.behind(ends) == [
+        f"Member {member} (127.0.0.1) holds t-0: 120 records behind, last commit 18 s ago. {lasts}",
+        f"The group has t-2: 1 record behind, last commit 18 s ago. {lasts}",
+    ]
+
+
+def test_a_client_that_comes_and_goes_is_counted_under_its_name_whatever_its_member_ids() -> None:
+    world = Told()
+    stays, *_ = world.stable_group(1)
+    for generation in range(1, 14, 2):
+        comes = world.new_member_id()
+        world.join(member_id=comes)
+        world.join(member_id=stays)
+        world.advance(1_000)
+        assert world.group().generation == generation + 1
+        world.leave(comes)
+        world.join(member_id=stays)
+        world.advance(1_000)
+
+    assert world.comings() == [
+        (
+            "The group rebalanced 15 times, the first time 17 s and the last time 1 s ago: client at "
+            "127.0.0.1 joined 8 times and left 7 times.",
+            COMES_AND_GOES,
+        )
+    ]
+    world.advance(601_000)
+    assert world.comings() == []
+
+
+def test_members_that_fail_at_one_record_again_and_again_lead_to_it() -> None:
+    world = Told()
+    ends = {("t", 5): 356, ("t", 6): 9}
+    [member] = world.stable_group(1)
+    world.commit({("t", 5): 236, ("t", 6): 9}, Member(member, 1))
+    world.leave(member)
+    for _ in range(3):
+        assert world.behind(ends) == []
+        world.advance(500)
+        [member] = world.stable_group(1)
+        world.leave(member)
+
+    assert world.comings()[0][0].endswith(": client at 127.0.0.1 joined 4 times and left 4 times.")
+    assert world.behind(ends) == [
+        "Members joined 3 times since an offset of t-5 was committed, 10.5 s ago: it is 120 records behind. "
+        "If each fails at the same record, look at the one at t-5 offset 236: "
+        "`pykafka-broker consume t --partition 5 --from 236 --max-messages 1`"
     ]
 
 
@@ -145,7 +329,16 @@ def test_a_group_waits_for_a_member_that_is_to_give_up_partitions() -> None:
     world.advance(world.config.consumer_settings("g").assignment_interval_ms)
     world.consumer("a", 2)
 
-    assert awaited_by(world) == (
-        "Member a (127.0.0.1) has not given up 1 partition that others are to get: "
-        "the group waits at most 1 min."
+    waits = "The group waits for member a (127.0.0.1) to give up partitions"
+    [(text, _)] = world.members()
+    assert text == f"{waits}, 0 ms so far: a member does so with its next heartbeat or poll()."
+
+    for _ in range(3):
+        world.advance(5_000)
+        world.consumer("a", 2)
+    [(text, remedy), _] = world.members()
+    assert text == (
+        f"{waits}, 15 s so far. It sent a heartbeat 0 ms ago: its process runs, but does not call poll(). "
+        "The group goes on without it in 45 s, when its rebalance time-out (max.poll.interval.ms) is over."
     )
+    assert remedy == TOO_SLOW

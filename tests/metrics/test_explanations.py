@@ -92,9 +92,12 @@ async def test_a_group_says_for_which_member_it_waits() -> None:
             protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
         )
         member_id = (await user.send(joining, 3)).member_id
+        await home.pass_time(7_000)
         [fact] = (await explain(home.broker, "group", "g"))["now"]
 
-    assert fact["text"].startswith(f"Member {member_id} (127.0.0.1), the leader, has not sent the assignment")
+    assert fact["text"].startswith(f"The group waits for member {member_id} (127.0.0.1) to assign the ")
+    assert "It has sent no heartbeat for 7 s: " in fact["text"]
+    assert fact["text"].endswith(" in 3 s, when its session ends (session.timeout.ms=10000).")
 
 
 async def test_a_parked_fetch_says_what_it_waits_for() -> None:

@@ -46,7 +46,7 @@ class Kind(StrEnum):
 class Decision(NamedTuple):
     """A decision: a sentence with the actor first. `remedy` says what to do next, "" if nothing is wrong.
 
-    Decisions with the same fields but `measured` are repetitions of each other.
+    Decisions with the same names and text are repetitions of each other.
     """
 
     kind: Kind
@@ -57,6 +57,8 @@ class Decision(NamedTuple):
     remedy: str = ""
     #: What the newest repetition adds to the text, such as the time to wait.
     measured: str = ""
+    #: Who has done what in it, for those who count that over several decisions: `("shop at ::1", "joined")`.
+    deeds: tuple[tuple[str, str], ...] = ()
 
 
 #: Takes a decision that has just been made.
@@ -75,6 +77,7 @@ class Entry(NamedTuple):
     times: int
     text: str
     remedy: str
+    deeds: tuple[tuple[str, str], ...] = ()
 
 
 class _Ring:
@@ -100,29 +103,33 @@ class _Ring:
             self._characters += _size(key)
         else:
             first_ms, times = before.first_ms, before.times + 1
-            self._characters -= len(before.text) + len(before.remedy)
-        entry = Entry(first_ms, now_ms, times, cut(decision.measured), cut(decision.remedy))
-        self._characters += len(entry.text) + len(entry.remedy)
+            self._characters -= _size_of(before)
+        entry = Entry(first_ms, now_ms, times, cut(decision.measured), cut(decision.remedy), decision.deeds)
+        self._characters += _size_of(entry)
         self._entries[key] = entry
         while len(self._entries) > self._most_entries or self._characters > self._most_characters:
             oldest = next(iter(self._entries))
             gone = self._entries.pop(oldest)
-            self._characters -= _size(oldest) + len(gone.text) + len(gone.remedy)
+            self._characters -= _size(oldest) + _size_of(gone)
 
-    def about(self, name: str) -> list[Entry]:
-        """The newest entries, at most `MOST_TOLD`: the oldest of them first."""
+    def about(self, name: str, most: int) -> list[Entry]:
+        """The newest entries, at most `most`: the oldest of them first."""
         name = cut(name)
         found = (
             entry._replace(text=text + entry.text)
             for (names, text), entry in reversed(self._entries.items())
             if name in names
         )
-        return [*islice(found, MOST_TOLD)][::-1]
+        return [*islice(found, most)][::-1]
 
 
 def _size(key: tuple[tuple[str, ...], str]) -> int:
     names, text = key
     return len(text) + sum(map(len, names))
+
+
+def _size_of(entry: Entry) -> int:
+    return len(entry.text) + len(entry.remedy) + sum(len(who) + len(did) for who, did in entry.deeds)
 
 
 class History:
@@ -141,6 +148,6 @@ class History:
         """Remember a decision that has just been made."""
         self._rings[decision.kind].add(decision, self._now_ms())
 
-    def about(self, kind: Kind, name: str) -> list[Entry]:
-        """The newest decisions on a thing, at most `MOST_TOLD`: the oldest first."""
-        return self._rings[kind].about(name)
+    def about(self, kind: Kind, name: str, most: int = MOST_TOLD) -> list[Entry]:
+        """The newest decisions on a thing, at most `most`: the oldest first."""
+        return self._rings[kind].about(name, most)

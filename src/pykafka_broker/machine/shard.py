@@ -151,6 +151,11 @@ class Shard(Generic[State, Event]):
         """The number of callers that have not been answered yet."""
         return len(self._waiting)
 
+    def left_ms(self, key: Hashable) -> int | None:
+        """How long until the timer of `key` is due; None if it does not run."""
+        timer = self._timers.get(key)
+        return None if timer is None else max(0, timer.due_ms - self._scheduler.monotonic_ms())
+
     def ask(self, event_with: Callable[[int], Event]) -> Answer:
         """Submit an event that gets an answer, often at once; `event_with(token)` builds the event."""
         self._last_token = token = self._last_token + 1

@@ -1,8 +1,8 @@
 """What a node tells about one thing: its newest decisions, and what it sees now, as plain data for JSON.
 
     history    the decisions (`machine/history.py`), the oldest first
-    now        what only this node knows: for whom a group waits, how far followers are behind, and what
-               requests of a client wait for
+    now        what only this node knows: for whom a group waits and who comes and goes, how far followers
+               are behind, what requests of a client wait for, and who is a super user
 
 Sentences have the actor first; `remedy` says what to do next, "" if nothing is wrong.
 """
@@ -10,12 +10,12 @@ Sentences have the actor first; `remedy` says what to do next, "" if nothing is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.fetching.replica import replica_id_of
-from pykafka_broker.coordinator.groups.decisions import awaited
+from pykafka_broker.coordinator.groups.present import Moment, behind, comings, members
 from pykafka_broker.machine.history import Kind
 from pykafka_broker.metrics.node_parts import BrokerParts, NodeParts
 from pykafka_broker.network.connection import Connection
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from pykafka_broker.network.answers import Slot
     from pykafka_broker.replication.leading_replica import LeadingReplica
 
-#: The most that an answer tells of: requests that wait, partitions of each, members for which a group waits.
+#: The most that an answer tells of: requests that wait, partitions of each, members of a group.
 MOST_REQUESTS, MOST_PARTITIONS, MOST_MEMBERS = 20, 5, 20
+#: The most decisions on a group that are counted.
+MOST_COUNTED = 1_000
 
 Told = tuple[str, str]
 
@@ -42,9 +44,9 @@ def explained(node: NodeParts, kind: Kind, name: str) -> dict[str, Any]:
     if node.broker is not None and kind is Kind.PARTITION:
         now = _followers(node, node.broker, name)
     elif node.broker is not None and kind is Kind.GROUP:
-        now = islice(_awaited(node, node.broker, name), MOST_MEMBERS)
+        now = _group(node, node.broker, name)
     elif kind is Kind.REQUEST:
-        now = _waiting(node, name)
+        now = chain(_super_user(node, name), _waiting(node, name))
     return {
         "cluster_id": node.metadata.image.cluster_id,
         "node_id": node.config.node_id,
@@ -53,15 +55,23 @@ def explained(node: NodeParts, kind: Kind, name: str) -> dict[str, Any]:
     }
 
 
-# ---- members ----
+# ---- groups ----
 
 
-def _awaited(node: NodeParts, broker: BrokerParts, name: str) -> Iterator[Told]:
-    shards = broker.coordinators.groups.shards
-    for partition in shards.loaded_partitions:
-        group = shards.shard_of(partition).state.groups.get(name)
-        if group is not None:
-            yield from awaited(group, node.clock.now_ms())
+def _group(node: NodeParts, broker: BrokerParts, name: str) -> Iterator[Told]:
+    def end_of(topic: str, number: int) -> int | None:
+        partition = broker.replicas.hosted(topic, number)
+        return None if partition is None else partition.log.state.high_watermark
+
+    service = broker.coordinators.groups
+    for partition in service.shards.loaded_partitions:
+        shard = service.shards.shard_of(partition)
+        if name in shard.state.groups:
+            at = Moment(shard.state, name, service.config, node.clock.now_ms(), shard.left_ms)
+            history = node.history.about(Kind.GROUP, name, MOST_COUNTED)
+            yield from comings(history, at.now_ms)
+            yield from islice(members(at), MOST_MEMBERS)
+            yield from islice(behind(at, end_of, history), MOST_MEMBERS)
 
 
 # ---- followers ----
@@ -79,6 +89,16 @@ def _followers(node: NodeParts, broker: BrokerParts, name: str) -> Iterator[Told
 
 
 # ---- requests ----
+
+
+def _super_user(node: NodeParts, name: str) -> Iterator[Told]:
+    rules = node.config.authorizer
+    principal = name if ":" in name else f"User:{name}"
+    if rules is not None and principal in rules.super_users:
+        text = (
+            f"{principal} is a super user of node {node.config.node_id}: it may do everything, without ACLs."
+        )
+        yield text, ""
 
 
 def _waiting(node: NodeParts, name: str) -> Iterator[Told]:

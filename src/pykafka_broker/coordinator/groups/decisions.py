@@ -18,23 +18,24 @@ from pykafka_broker.coordinator.groups.core.classic.state import (
     Phase,
 )
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup, MemberState
+from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.groups.core.events import Event
 from pykafka_broker.coordinator.groups.core.kinds import kind_of
 from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
 from pykafka_broker.coordinator.groups.core.state import Group, Groups
 from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.wording import counted, duration
+from pykafka_broker.system.wording import counted, cut, duration
 
 SILENT = (
     "Its process has ended or was paused, or it does not reach this broker. Look at its log and its pauses; "
     "raise session.timeout.ms only if pauses of that length are normal."
 )
 TOO_SLOW = (
-    "It spent too long between two calls of poll(). Let it take fewer records at once (max.poll.records), or "
-    "raise max.poll.interval.ms, which is its rebalance timeout."
+    "It is busy between two calls of poll(). Let it take fewer records at once (max.poll.records), or raise "
+    "max.poll.interval.ms, which is its rebalance time-out."
 )
+SILENT_OR_SLOW = "It has stopped, or did not call poll() for so long: its log says which."
 LEFT = (
     "A consumer leaves when it is closed, and also when it does not call poll() within max.poll.interval.ms: "
     "its own log says which."
@@ -49,12 +50,19 @@ _OF_REBALANCES = frozenset(
 )
 _NO_MEMBERS: Mapping[str, Any] = {}
 
+#: The deeds that are counted (`present.py`); the group itself has no name among the clients.
+THE_GROUP, REBALANCED = "", "rebalanced"
+JOINED = "joined"
+#: How often a classic member sends heartbeats by default (heartbeat.interval.ms): it tells no broker.
+CLASSIC_HEARTBEAT_INTERVAL_MS = 3_000
+
 
 class _Change(NamedTuple):
-    """A sentence, and what to do about it."""
+    """A sentence, what to do about it, and who did what in it, if that is counted."""
 
     text: str
     remedy: str = ""
+    deed: tuple[str, str] | None = None
 
 
 def decisions(
@@ -72,7 +80,11 @@ def decisions(
     if changes:
         remedies = dict.fromkeys(change.remedy for change in changes if change.remedy)
         yield Decision(
-            Kind.GROUP, (group_id,), " ".join(change.text for change in changes), " ".join(remedies)
+            Kind.GROUP,
+            (group_id,),
+            " ".join(change.text for change in changes),
+            " ".join(remedies),
+            deeds=tuple(change.deed for change in changes if change.deed is not None),
         )
 
 
@@ -105,7 +117,7 @@ def _membership(
         yield _gone(there[name], was, event, config, successor=here[come[0]] if come else None)
     if not gone:
         for name in come:
-            yield _Change(f"{_who(here[name])} joined.")
+            yield _Change(f"{who(here[name])} joined.", deed=(_client(here[name]), JOINED))
 
 
 def _members(group: Group | None) -> Mapping[str, Any]:
@@ -139,95 +151,95 @@ def _named(was: Group | None, event: Event, now: Group | None) -> Iterable[str]:
 def _gone(
     member: Any, group: Group | None, event: Event, config: GroupCoordinatorConfig, successor: Any
 ) -> _Change:
-    who = _who(member)
+    name, client = who(member), _client(member)
     if successor is not None:
         instance_id = _instance_of(successor)
         return _Change(
-            f"{who} was replaced by {_who(successor, is_first=False)}, "
+            f"{name} was replaced by {who(successor, is_first=False)}, "
             f"which joined with the same group.instance.id {instance_id!r}.",
             REPLACED,
+            (client, "was replaced"),
         )
+    removed = (client, "was removed")
     match event:
         case events.TimerFired(key=(str(timer), *_)) if timer in _OF_REBALANCES:
+            assert group is not None
             timeout_ms = getattr(member, "rebalance_timeout_ms", 0)
             if isinstance(group, ClassicGroup):
                 timeout_ms = group.rebalance_timeout_ms
+            # Its session would have ended before, if no heartbeat had come since it was asked.
+            has_run = heartbeats_of(member, group, config).session_timeout_ms < timeout_ms
             return _Change(
-                f"{who} was removed: it did not {_asked(timer)} within the rebalance timeout of "
-                f"{duration(timeout_ms)}.",
-                TOO_SLOW,
+                f"{name} was removed: it did not {asked(timer)} within the rebalance time-out of "
+                f"{duration(timeout_ms)}{', though it sent heartbeats' if has_run else ''}.",
+                TOO_SLOW if has_run else SILENT_OR_SLOW,
+                removed,
             )
         case events.TimerFired():
             if getattr(member, "is_new", False):
                 return _Change(
-                    f"{who} was removed: its first rebalance did not end within "
+                    f"{name} was removed: its first rebalance did not end within "
                     f"{duration(NEW_MEMBER_JOIN_TIMEOUT_MS)}.",
                     SILENT,
+                    removed,
                 )
             assert group is not None
-            timeout_ms = _session_timeout_ms(member, group, config)
+            timeout_ms = heartbeats_of(member, group, config).session_timeout_ms
             return _Change(
-                f"{who} timed out: it had sent no heartbeat for {duration(timeout_ms)} "
+                f"{name} timed out: it had sent no heartbeat for {duration(timeout_ms)} "
                 f"(session.timeout.ms={timeout_ms}).",
                 SILENT,
+                (client, "timed out"),
             )
         case events.LeaveGroup(members=members):
             leaving = next((one for one in members if one.member_id == member.member_id), None)
             if leaving is None:
-                return _Change(f"{who} was removed by an administrator.")
+                return _Change(f"{name} was removed by an administrator.", deed=removed)
             why = f": {leaving.reason.rstrip('.')}" if leaving.reason else ""
-            return _Change(f"{who} left{why}.", LEFT)
+            return _Change(f"{name} left{why}.", LEFT, (client, "left"))
         case events.JoinGroup():
-            return _Change(f"{who} was removed: the group is full (group.max.size).")
-    return _Change(f"{who} left.", LEFT)
+            return _Change(f"{name} was removed: the group is full (group.max.size).", deed=removed)
+    return _Change(f"{name} left.", LEFT, (client, "left"))
 
 
-def awaited(group: Group, now_ms: int) -> Iterator[tuple[str, str]]:
-    """The members for which a group waits now, each with what to do; `now_ms` is Unix time."""
-    if isinstance(group, ClassicGroup):
-        for_ms = max(0, now_ms - group.phase_began_ms)
-        waits = (
-            f"the group has waited for {duration(for_ms)}, of at most {duration(group.rebalance_timeout_ms)}"
-        )
-        if group.phase is Phase.PREPARING_REBALANCE:
-            for member in group.members.values():
-                if member.member_id not in group.joining:
-                    yield f"{_who(member)} has not joined again: {waits}.", TOO_SLOW
-        elif group.phase is Phase.COMPLETING_REBALANCE and group.leader_id in group.unsynced:
-            leader = group.members[group.leader_id]
-            yield f"{_who(leader)}, the leader, has not sent the assignment: {waits}.", TOO_SLOW
-    elif isinstance(group, ConsumerGroup):
-        for each in group.members.values():
-            if each.state is MemberState.UNREVOKED_PARTITIONS:
-                count = counted(sum(map(len, each.pending_revocation.values())), "partition")
-                wait = f"the group waits at most {duration(each.rebalance_timeout_ms)}"
-                yield f"{_who(each)} has not given up {count} that others are to get: {wait}.", TOO_SLOW
-
-
-def _asked(timer: str) -> str:
+def asked(timer: str) -> str:
+    """What a timer of rebalances gives a member time to do."""
     if timer.endswith("revocation"):
-        return "give up its partitions"
+        return "give up partitions"
     return "ask for its assignment" if timer.endswith("sync") else "join again"
 
 
-def _session_timeout_ms(member: Any, group: Group, config: GroupCoordinatorConfig) -> int:
-    timeout_ms: int
-    if isinstance(group, ClassicGroup):
-        timeout_ms = member.session_timeout_ms
-    elif isinstance(group, ConsumerGroup):
-        classic = member.classic
-        of_group = config.consumer_settings(group.group_id)
-        timeout_ms = of_group.session_timeout_ms if classic is None else classic.session_timeout_ms
-    elif isinstance(group, ShareGroup):
-        timeout_ms = config.share_settings(group.group_id).session_timeout_ms
-    else:
-        timeout_ms = config.streams_settings(group.group_id).session_timeout_ms
-    return timeout_ms
+class Heartbeats(NamedTuple):
+    """When a member without a heartbeat is removed, and how often it is to send one."""
+
+    session_timeout_ms: int
+    interval_ms: int
 
 
-def _who(member: Any, *, is_first: bool = True) -> str:
+def heartbeats_of(member: Any, group: Group, config: GroupCoordinatorConfig) -> Heartbeats:
+    """The heartbeats of a member of a group of any kind."""
+    classic = member if isinstance(group, ClassicGroup) else getattr(member, "classic", None)
+    if classic is not None:
+        return Heartbeats(classic.session_timeout_ms, CLASSIC_HEARTBEAT_INTERVAL_MS)
+    if isinstance(group, ConsumerGroup):
+        of_consumers = config.consumer_settings(group.group_id)
+        return Heartbeats(of_consumers.session_timeout_ms, of_consumers.heartbeat_interval_ms)
+    if isinstance(group, ShareGroup):
+        of_share = config.share_settings(group.group_id)
+        return Heartbeats(of_share.session_timeout_ms, of_share.heartbeat_interval_ms)
+    of_streams = config.streams_settings(group.group_id)
+    return Heartbeats(of_streams.session_timeout_ms, of_streams.heartbeat_interval_ms)
+
+
+def who(member: Any, *, is_first: bool = True) -> str:
+    """A member in a sentence, at its beginning or not."""
     host = member.client_host.lstrip("/")
     return f"{'Member' if is_first else 'member'} {member.member_id}{f' ({host})' if host else ''}"
+
+
+def _client(member: Any) -> str:
+    """The client of a member, which keeps its name when it joins as another member."""
+    return cut(f"{member.client_id or '<unknown>'} at {member.client_host.lstrip('/')}")
 
 
 def _instance_of(member: Any) -> str | None:
@@ -252,7 +264,8 @@ def _progress(was: Group | None, event: Event, now: Group | None, *, has_reason:
         why = "" if has_reason else ", because its topics or what its members subscribe to have changed"
         count = counted(len(now.members), "member")
         left = f"new assignments go to {count}" if now.members else "it is empty"
-        yield _Change(f"The group is in epoch {now.group_epoch}{why}: {left}.")
+        text = f"The group is in epoch {now.group_epoch}{why}: {left}."
+        yield _Change(text, deed=(THE_GROUP, REBALANCED))
 
 
 def _phase(was: Group | None, event: Event, now: ClassicGroup, *, has_reason: bool) -> Iterator[_Change]:
@@ -261,12 +274,10 @@ def _phase(was: Group | None, event: Event, now: ClassicGroup, *, has_reason: bo
         case Phase.PREPARING_REBALANCE:
             if not has_reason:
                 yield _Change(_reason(was, event, now))
+            text = "It is the first member of an empty group."
             if isinstance(was, ClassicGroup) and was.phase is not Phase.EMPTY:
-                yield _Change(
-                    f"The group rebalances: generation {now.generation} ends, and {count} must join again."
-                )
-            else:
-                yield _Change("The first rebalance of the group begins.")
+                text = f"The group rebalances: generation {now.generation} ends, and {count} must join again."
+            yield _Change(text, deed=(THE_GROUP, REBALANCED))
         case Phase.COMPLETING_REBALANCE:
             yield _Change(
                 f"Generation {now.generation} has {count}; member {now.leader_id} assigns the partitions."
@@ -284,10 +295,10 @@ def _reason(was: Group | None, event: Event, now: ClassicGroup) -> str:
             before, after = _members(was).get(event.member_id), now.members.get(event.member_id)
             if after is None:
                 return "A member was rejected."
-            who = _who(after)
+            name = who(after)
             if before is not None and before.protocols == after.protocols:
-                return f"{who}, the leader, asked for a new assignment, such as for new partitions."
-            return f"{who} changed what it subscribes to."
+                return f"{name}, the leader, asked for a new assignment, such as for new partitions."
+            return f"{name} changed what it subscribes to."
         case events.AssignmentRefused():
             return f"The assignment could not be stored ({event.error.name})."
         case events.SyncGroup():

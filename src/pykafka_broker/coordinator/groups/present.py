@@ -1,0 +1,283 @@
+"""What a coordinator knows of a group now: for whom it waits, who has fallen silent, where no offset is
+committed, and who comes and goes.
+
+Pure, and nothing is kept for it. A heartbeat leaves only the timer of its session behind, so that the age of
+the last one is the session time-out without what is left of it; a commit leaves its time beside the offset;
+joins are in the history. A commit of a classic member counts as a heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.consumer.consumer_protocol import read_assignment
+from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
+from pykafka_broker.coordinator.groups.core.state import Group, Groups
+from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup
+from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
+from pykafka_broker.coordinator.groups.decisions import (
+    JOINED,
+    REBALANCED,
+    SILENT,
+    THE_GROUP,
+    TOO_SLOW,
+    asked,
+    heartbeats_of,
+    who,
+)
+from pykafka_broker.machine.history import Entry
+from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import MS_PER_MINUTE, counted, duration, listed
+
+#: A member is silent after this many intervals without a heartbeat, and late if it has not done what a
+#: rebalance asks of it: one heartbeat has told it, and another interval has passed.
+INTERVALS = 2
+#: Two intervals of commits: auto.commit.interval.ms, and commit.interval.ms of Kafka Streams, by default.
+COMMITTED_WITHIN_MS, COMMITTED_BY_STREAMS_WITHIN_MS = 10_000, 60_000
+#: How far back rebalances are counted, from how many on they are told, and of how many clients.
+COUNTED_MS, LEAST_REBALANCES, MOST_CLIENTS = 10 * MS_PER_MINUTE, 3, 3
+#: After this many joins without a commit a partition is told of, and of how many.
+LEAST_JOINS, MOST_PARTITIONS = 3, 3
+
+COMES_AND_GOES = (
+    "Each time the partitions are assigned anew. The log of that client says why it ends: it is closed, "
+    "fails, or does not call poll() within max.poll.interval.ms."
+)
+NOT_MOVING = (
+    "If this lasts, it does not call poll(), does not commit, or fails at a record: its log says which."
+)
+
+Told = tuple[str, str]
+
+_SESSIONS: dict[type, str] = {
+    ClassicGroup: "session",
+    ConsumerGroup: "consumer-session",
+    ShareGroup: "share-session",
+    StreamsGroup: "streams-session",
+}
+#: The timers that give one member time for its part in a rebalance.
+_OF_MEMBERS = ("consumer-revocation", "consumer-join", "consumer-sync", "streams-revocation")
+
+
+class Moment(NamedTuple):
+    """The groups of a shard, one of which is looked at, at a time. `left_ms` tells how long until a timer is
+    due; None if it does not run.
+    """
+
+    groups: Groups
+    group_id: str
+    config: GroupCoordinatorConfig
+    now_ms: int
+    left_ms: Callable[[Hashable], int | None]
+
+    @property
+    def group(self) -> Group | None:
+        return self.groups.groups.get(self.group_id)
+
+
+class _Wait(NamedTuple):
+    """What a member is to do, since when, and how long until its group goes on without it."""
+
+    to_do: str
+    ms: int
+    left_ms: int | None
+
+
+# ---- members ----
+
+
+def members(at: Moment) -> Iterator[Told]:
+    """The members for which the group waits, and those that have fallen silent, each with what to do."""
+    group = at.group
+    if group is None:
+        return
+    busy: set[str] = set()
+    if isinstance(group, ClassicGroup):
+        # A member whose request is parked sends no heartbeats.
+        busy = {*group.joining, *group.syncing}
+        left_ms = at.left_ms(("join", group.group_id)) if group.is_initial_rebalance else None
+        if left_ms is not None:
+            yield (
+                f"The group was empty: it waits {duration(left_ms)} more for further members "
+                "(group.initial.rebalance.delay.ms).",
+                "",
+            )
+        if group.pending_members:
+            clients = counted(len(group.pending_members), "client")
+            yield f"{clients} got a member id to join with, and did not join with it yet.", ""
+    for member in group.members.values():
+        if member.member_id not in busy:
+            yield from _member(at, group, member, _wait(at, group, member))
+
+
+def _member(at: Moment, group: Group, member: Any, wait: _Wait | None) -> Iterator[Told]:
+    timeout_ms, interval_ms = heartbeats_of(member, group, at.config)
+    session_left_ms = at.left_ms((_SESSIONS[type(group)], group.group_id, member.member_id))
+    silent_ms = 0 if session_left_ms is None else max(0, timeout_ms - session_left_ms)
+    is_silent = silent_ms > INTERVALS * interval_ms
+    ends = []
+    if is_silent and session_left_ms is not None:
+        ends.append((session_left_ms, f"its session ends (session.timeout.ms={timeout_ms})"))
+    if wait is None:
+        for left_ms, why in ends:
+            yield (
+                f"{who(member)} has sent no heartbeat for {duration(silent_ms)}. Without one it is removed "
+                f"in {duration(left_ms)}, when {why}.",
+                SILENT,
+            )
+        return
+    name = who(member, is_first=False)
+    waits = f"The group waits for {name} to {wait.to_do}, {duration(wait.ms)} so far"
+    if session_left_ms is None or (not is_silent and wait.ms <= INTERVALS * interval_ms):
+        yield f"{waits}: a member does so with its next heartbeat or poll().", ""
+        return
+    if wait.left_ms is not None:
+        ends.append((wait.left_ms, "its rebalance time-out (max.poll.interval.ms) is over"))
+    goes_on = ""
+    if ends:
+        left_ms, why = min(ends)
+        goes_on = f" The group goes on without it in {duration(left_ms)}, when {why}."
+    if is_silent:
+        yield (
+            f"{waits}. It has sent no heartbeat for {duration(silent_ms)}: it has stopped, is dead, or is "
+            f"cut off.{goes_on}",
+            SILENT,
+        )
+    else:
+        yield (
+            f"{waits}. It sent a heartbeat {duration(silent_ms)} ago: its process runs, but does not call "
+            f"poll().{goes_on}",
+            TOO_SLOW,
+        )
+
+
+def _wait(at: Moment, group: Group, member: Any) -> _Wait | None:
+    if not isinstance(group, ClassicGroup):
+        for timer in _OF_MEMBERS:
+            left_ms = at.left_ms((timer, group.group_id, member.member_id))
+            if left_ms is not None:
+                return _Wait(asked(timer), max(0, member.rebalance_timeout_ms - left_ms), left_ms)
+        return None
+    for_ms = max(0, at.now_ms - group.phase_began_ms)
+    if group.phase is Phase.PREPARING_REBALANCE:
+        # The time-out of a rebalance removes no static member, but ends the wait for it.
+        return _Wait(asked("join"), for_ms, at.left_ms(("join", group.group_id)))
+    if group.phase is Phase.COMPLETING_REBALANCE and member.member_id == group.leader_id:
+        left_ms = at.left_ms(("sync", group.group_id))
+        return _Wait("assign the partitions, as their leader", for_ms, left_ms)
+    return None
+
+
+# ---- partitions ----
+
+
+def behind(at: Moment, end_of: Callable[[str, int], int | None], history: Sequence[Entry]) -> Iterator[Told]:
+    """Partitions with records whose offset has not been committed for some time: by the members that hold
+    them, or, where members have joined again and again meanwhile, with the next record.
+
+    Args:
+        at: The group.
+        end_of: The end of a partition for consumers, None if it is not known here.
+        history: What has been decided on the group.
+    """
+    joins_ms = [entry.last_ms for entry in history if any(did == JOINED for _, did in entry.deeds)]
+    holders = {} if at.group is None else _holders(at.group, at.groups.topics)
+    within_ms = COMMITTED_WITHIN_MS
+    if isinstance(at.group, StreamsGroup):
+        within_ms = COMMITTED_BY_STREAMS_WITHIN_MS
+    again: list[tuple[int, Told]] = []
+    held: dict[str, list[str]] = {}
+    for (topic, number), committed in sorted((at.groups.offsets.get(at.group_id) or {}).items()):
+        end = end_of(topic, number)
+        if end is None or end <= committed.offset:
+            continue
+        name, lag = f"{topic}-{number}", counted(end - committed.offset, "record")
+        ago_ms = max(0, at.now_ms - committed.commit_timestamp_ms)
+        joins = sum(joined_ms > committed.commit_timestamp_ms for joined_ms in joins_ms)
+        if joins >= LEAST_JOINS:
+            again.append(
+                (
+                    -ago_ms,
+                    (
+                        f"Members joined {joins} times since an offset of {name} was committed, "
+                        f"{duration(ago_ms)} ago: it is {lag} behind.",
+                        f"If each fails at the same record, look at the one at {name} offset "
+                        f"{committed.offset}: `pykafka-broker consume {topic} --partition {number} --from "
+                        f"{committed.offset} --max-messages 1`",
+                    ),
+                )
+            )
+        elif ago_ms > within_ms:
+            holder = holders.get((topic, number))
+            holds = "The group has" if holder is None else f"{who(holder)} holds"
+            held.setdefault(holds, []).append(f"{name}: {lag} behind, last commit {duration(ago_ms)} ago")
+    yield from [told for _, told in sorted(again)[:MOST_PARTITIONS]]
+    for holds, places in held.items():
+        yield f"{holds} {listed(places)}.", NOT_MOVING if at.group is not None and at.group.members else ""
+
+
+def _holders(group: Group, topics: TopicDirectory) -> dict[PartitionKey, Any]:
+    """The member that has been assigned each partition, where the coordinator can read it."""
+    found = {}
+    for member in group.members.values():
+        if isinstance(group, ClassicGroup):
+            try:
+                assigned = read_assignment(member.assignment).assigned_partitions
+            except ProtocolError:
+                continue
+            found.update({(each.topic, number): member for each in assigned for number in each.partitions})
+        elif isinstance(group, ConsumerGroup):
+            for topic_id, numbers in member.assigned.items():
+                topic = topics.topic_by_id(topic_id)
+                if topic is not None:
+                    found.update({(topic.name, number): member for number in numbers})
+    return found
+
+
+# ---- the history ----
+
+
+def comings(history: Sequence[Entry], now_ms: int) -> Iterator[Told]:
+    """How often a group has rebalanced lately, and which clients have joined or left most often.
+
+    Args:
+        history: What has been decided on the group, the oldest first.
+        now_ms: Unix time.
+    """
+    recent = [entry for entry in history if now_ms - entry.last_ms <= COUNTED_MS]
+    counts = Counter[tuple[str, str]]()
+    begun_ms = []
+    for entry in recent:
+        for deed in entry.deeds:
+            counts[deed] += entry.times
+        if (THE_GROUP, REBALANCED) in entry.deeds:
+            begun_ms.append(entry.last_ms)
+    times = counts.pop((THE_GROUP, REBALANCED), 0)
+    if times < LEAST_REBALANCES:
+        return
+    by_client: dict[str, dict[str, int]] = {}
+    for (client, did), number in counts.items():
+        by_client.setdefault(client, {})[did] = number
+    most = sorted(by_client, key=lambda client: -sum(by_client[client].values()))[:MOST_CLIENTS]
+    often = [client for client in most if sum(by_client[client].values()) > 1]
+    said = [
+        f"{client} {' and '.join(f'{did} {_times(number)}' for did, number in by_client[client].items())}"
+        for client in often
+    ]
+    first_ms, last_ms = max(0, now_ms - begun_ms[0]), max(0, now_ms - begun_ms[-1])
+    text = f"The group rebalanced {_times(times)}, the first time {duration(first_ms)} and the last time "
+    yield (
+        f"{text}{duration(last_ms)} ago{': ' if said else ''}{'; '.join(said)}.",
+        COMES_AND_GOES if any(did != JOINED for client in often for did in by_client[client]) else "",
+    )
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"

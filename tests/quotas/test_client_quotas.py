@@ -164,7 +164,7 @@ async def test_a_throttled_client_is_told_of_with_the_quota_that_applied() -> No
             ("app", "User:alice", "alice"),
             "Client app (User:alice, 10.0.0.5) was throttled by the quota producer_byte_rate of user alice, "
             "the default client id: 100 bytes per second.",
-            SLOW_DOWN,
+            SLOW_DOWN.format("--user alice --client-id-defaults producer_byte_rate"),
             " It is to wait 1 s.",
         )
     ]

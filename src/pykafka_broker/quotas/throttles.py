@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ UNITS = {
     Quota.REQUEST: "per cent of a core",
     Quota.CONTROLLER_MUTATION: "partitions per second",
 }
-SLOW_DOWN = "Let the client do less, or raise the quota with `pykafka-broker quotas set`."
+SLOW_DOWN = "Let the client do less, or raise the quota with `pykafka-broker quotas set {}=NUMBER`."
 
 
 def throttle(quota: Quota, limits: Mapping[Names, float], requester: Requester, wait_ms: int) -> Decision:
@@ -34,7 +35,8 @@ def throttle(quota: Quota, limits: Mapping[Names, float], requester: Requester, 
         f"{quota.value} of {entity(names)}: {limits[names]:,g} {UNITS[quota]}."
     )
     told = tuple(name for name in (client_id, principal, user) if name)
-    return Decision(Kind.REQUEST, told, text, SLOW_DOWN, f" It is to wait {duration(wait_ms)}.")
+    remedy = SLOW_DOWN.format(f"{_options(names)} {quota.value}")
+    return Decision(Kind.REQUEST, told, text, remedy, f" It is to wait {duration(wait_ms)}.")
 
 
 def entity(names: Names) -> str:
@@ -43,4 +45,14 @@ def entity(names: Names) -> str:
     said = (("user", of_user), ("client id", of_client_id))
     return ", ".join(
         f"the default {kind}" if name is None else f"{kind} {name}" for kind, name in said if name != ""
+    )
+
+
+def _options(names: Names) -> str:
+    """The options of `quotas set` that name the entity: `--user alice --client-id-defaults`."""
+    of_user, of_client_id = names
+    return " ".join(
+        f"--{kind}-defaults" if name is None else f"--{kind} {shlex.quote(name)}"
+        for kind, name in (("user", of_user), ("client-id", of_client_id))
+        if name != ""
     )

@@ -11,7 +11,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.metadata import NO_LEADER
 from pykafka_broker.doctor import brokers
 from pykafka_broker.doctor.topics import TOPIC, configs, is_enough
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import listed
 
@@ -51,14 +51,16 @@ def look(client: Client, name: str) -> list[Fact]:
     """The present of a partition.
 
     Raises:
-        KafkaError: there is no such topic.
+        KafkaError: there is no such topic, or partition of it.
     """
     topic, _, number = name.rpartition("-")
     # Not `client.topic`, which waits for leaders: the partition may have none.
     [described] = describe_topics(client, [topic])
     partition = next((p for p in described.partitions if p.partition_index == int(number)), None)
     if partition is None:
-        return [Fact(f"Topic {topic} has no partition {number}.", "")]
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic {topic} has no partition {int(number)}."
+        )
     replicas, isr = tuple(partition.replica_nodes), tuple(partition.isr_nodes)
     key = "min.insync.replicas"
     least = configs(client, TOPIC, topic, key).get(key)

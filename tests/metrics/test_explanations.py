@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from pykafka_broker.broker.broker import Broker
+from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
@@ -116,6 +117,20 @@ async def test_a_parked_fetch_says_what_it_waits_for() -> None:
         assert parked in fact["text"]
         assert fact["text"].endswith("orders-0 has no record from offset 1 on.")
         fetching.cancel()
+
+
+async def test_a_super_user_is_told_to_be_one() -> None:
+    authorizer = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+    home = Home({"metrics.listeners": METRICS, **authorizer})
+    async with home.running():
+        told = [
+            (await explain(home.broker, "request", name))["now"]
+            for name in ("ANONYMOUS", "User:ANONYMOUS", "alice")
+        ]
+
+    text = "User:ANONYMOUS is a super user of node 1: it may do everything, without ACLs."
+    fact = {"text": text, "remedy": ""}
+    assert told == [[fact], [fact], []]
 
 
 async def test_a_sequence_that_is_refused_is_told_of_with_its_client() -> None:

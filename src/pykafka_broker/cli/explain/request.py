@@ -50,7 +50,7 @@ def _acls(client: Client, name: str) -> list[Fact]:
     facts = [
         Fact(
             f"A user {name} has {counted(len(found), 'ACL')}, those of {EVERY_USER} among them, of which "
-            f"{len(denying)} deny."
+            f"{len(denying)} deny. A super user (super.users) needs none."
         )
     ]
     facts += [

@@ -33,7 +33,7 @@ def test_the_page_of_a_group_says_who_left_it_and_when(reader: Browser, client: 
     assert page.tags.count("script") == 1, "the console's own"
     explained = reader.page("/explain", kind="group", name="leavers")
     assert explained.rows("History of group leavers, the newest first") == decisions
-    assert "Its coordinator is broker 1, and it has 0 members." in explained.source
+    assert "Its coordinator is broker 1, and it has 0 members, 0 records behind." in explained.source
 
 
 def test_a_page_waits_for_histories_for_some_seconds_only(

@@ -42,7 +42,7 @@ def test_a_group_shows_its_state_its_members_and_its_lag(
     assert [row[:2] for row in listed.rows("Groups")] == [["laggards", "Stable"]]
     [[_, client_id, *_, assignment]] = page.rows("Members of laggards")
     assert (client_id, assignment) == ("reader", "lagging:0")
-    assert "The group is Stable: every member has its partitions." in page.source
+    assert "The group is Stable: its members have been assigned their partitions, " in page.source
 
 
 def test_the_lags_of_a_large_group_come_a_hundred_a_page(reader: Browser, client: Client) -> None:

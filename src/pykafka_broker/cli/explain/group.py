@@ -1,9 +1,11 @@
-"""What Kafka's APIs tell about a group: its state, its members, and what each state means."""
+"""What Kafka's APIs tell about a group: its state and what it means, its members, and their lags."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pykafka_broker.cli.explain.explanation import Fact
-from pykafka_broker.cli.group_state import Group, describe_group, partitions_text
+from pykafka_broker.cli.group_state import Group, describe_group, partitions_text, positions
 from pykafka_broker.cli.share_group_state import ShareGroup, describe_share_group
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -11,10 +13,11 @@ from pykafka_broker.system.wording import counted
 
 #: The meaning of a state, and what to do where it lasts.
 STATES = {
-    "Empty": ("no member is in it", "Start its consumers, if they are to run."),
+    "Empty": ("no member is in it", "Start its consumers, if none of them runs."),
     "PreparingRebalance": (
         "its members are to join again",
-        "The group waits for those that have not joined, at most for max.poll.interval.ms.",
+        "The group waits for a member that sends heartbeats at most for max.poll.interval.ms, for another "
+        "one at most for session.timeout.ms.",
     ),
     "CompletingRebalance": (
         "its leader is to assign the partitions",
@@ -29,7 +32,7 @@ STATES = {
         "its topology cannot run",
         "Source topics are missing, or their numbers of partitions do not fit: create or alter them.",
     ),
-    "Stable": ("every member has its partitions", ""),
+    "Stable": ("its members have been assigned their partitions, whether or not they read them", ""),
 }
 
 
@@ -41,14 +44,33 @@ def look(client: Client, name: str) -> list[Fact]:
     """
     group = _described(client, name)
     members = counted(len(group.members), "member")
+    lags = _lags(client, group) if isinstance(group, Group) else Counter[str | None]()
+    behind = f", {counted(lags.total(), 'record')} behind" if lags else ""
     facts = [
         state_fact(group.state),
-        Fact(f"Its coordinator is broker {group.coordinator.node_id}, and it has {members}."),
+        Fact(f"Its coordinator is broker {group.coordinator.node_id}, and it has {members}{behind}."),
     ]
     for member in group.members:
         has = partitions_text(member.assignment, ", ") or "no partition"
-        facts.append(Fact(f"Member {member.consumer_id} ({member.host.lstrip('/')}) has {has}."))
+        lag = lags.get(member.consumer_id)
+        behind = "" if lag is None else f", {counted(lag, 'record')} behind"
+        facts.append(Fact(f"Member {member.consumer_id} ({member.host.lstrip('/')}) has {has}{behind}."))
     return facts
+
+
+def _lags(client: Client, group: Group) -> Counter[str | None]:
+    """How far each member is behind, and None, which stands for partitions without a member; nothing if this
+    user may not ask.
+    """
+    lags = Counter[str | None]()
+    try:
+        found = positions(client, group)
+    except KafkaError:
+        return lags
+    for position in found:
+        if position.lag is not None:
+            lags[position.consumer_id] += position.lag
+    return lags
 
 
 def state_fact(name: str) -> Fact:

@@ -59,12 +59,13 @@ class Told(GroupWorld):
         return [*members(self.moment)]
 
     def behind(self, ends: dict[tuple[str, int], int]) -> list[str]:
-        """What is told of partitions with these ends."""
+        """What is told of partitions that begin at offset 5 and have these ends."""
+
+        def span_of(*place: str | int) -> tuple[int, int] | None:
+            return (5, ends[place]) if place in ends else None
+
         history = self.history.about(Kind.GROUP, "g")
-        return [
-            f"{text} {remedy}"
-            for text, remedy in behind(self.moment, lambda *place: ends.get(place), history)
-        ]
+        return [f"{text} {remedy}" for text, remedy in behind(self.moment, span_of, history)]
 
     def comings(self) -> list[tuple[str, str]]:
         """Who comes and goes."""
@@ -214,12 +215,12 @@ def test_a_member_holds_partitions_whose_offset_it_does_not_commit() -> None:
     world = Told()
     [member] = world.stable_group(1)
     world.join(member_id=member)
-    world.sync(member, 2, {member: assigned(0, 1)})
+    world.sync(member, 2, {member: assigned(0, 1, 4)})
     world.commit({("t", 0): 5, ("t", 1): 5, ("t", 2): 5, ("t", 3): 5}, Member(member, 2))
     world.advance(9_000)
     world.commit({("t", 1): 6}, Member(member, 2))
     world.heartbeat(member, 2)
-    ends = {("t", 0): 125, ("t", 1): 125, ("t", 2): 6, ("t", 3): 5}
+    ends = {("t", 0): 125, ("t", 1): 125, ("t", 2): 6, ("t", 3): 5, ("t", 4): 8}
     assert world.behind(ends) == []
 
     world.advance(9_000)
@@ -228,8 +229,9 @@ def test_a_member_holds_partitions_whose_offset_it_does_not_commit() -> None:
         "If this lasts, it does not call poll(), does not commit, or fails at a record: its log says which."
     )
     assert world.behind(ends) == [
-        f"Member {member} (127.0.0.1) holds t-0: 120 records behind, last commit 18 s ago. {lasts}",
-        f"The group has t-2: 1 record behind, last commit 18 s ago. {lasts}",
+        f"Member {member} (127.0.0.1) holds t-0 (120 records behind, last commit 18 s ago), t-4 (3 "
+        f"records behind, no commit in the 18 s since it was assigned). {lasts}",
+        f"The group has t-2 (1 record behind, last commit 18 s ago). {lasts}",
     ]
 
 
@@ -307,6 +309,17 @@ def test_a_member_of_a_consumer_group_joins_and_times_out() -> None:
     assert world.new() == [
         ("Member a (127.0.0.1) joined. The group is in epoch 2: new assignments go to 1 member.", "")
     ]
+
+    assert world.commit({("t", 0): 5, ("t", 1): 7}, Member("a", 2), version=9) == {("t", 0): 0, ("t", 1): 0}
+    world.advance(10_001)
+    world.consumer("a", 2)
+    [held] = world.behind({("t", 0): 9, ("t", 1): 7})
+    assert held.startswith("Member a (127.0.0.1) holds t-0 (4 records behind, last commit 10 s ago).")
+    world.advance(10_001)
+    [(silent, _)] = world.members()
+    assert silent.startswith(
+        "Member a (127.0.0.1) has sent no heartbeat for 10 s. Without one it is removed in 35 s,"
+    )
 
     world.advance(45_000)
 

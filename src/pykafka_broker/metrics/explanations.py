@@ -59,9 +59,11 @@ def explained(node: NodeParts, kind: Kind, name: str) -> dict[str, Any]:
 
 
 def _group(node: NodeParts, broker: BrokerParts, name: str) -> Iterator[Told]:
-    def end_of(topic: str, number: int) -> int | None:
+    def span_of(topic: str, number: int) -> tuple[int, int] | None:
         partition = broker.replicas.hosted(topic, number)
-        return None if partition is None else partition.log.state.high_watermark
+        if partition is None:
+            return None
+        return partition.log.state.log_start_offset, partition.log.state.high_watermark
 
     service = broker.coordinators.groups
     for partition in service.shards.loaded_partitions:
@@ -71,7 +73,7 @@ def _group(node: NodeParts, broker: BrokerParts, name: str) -> Iterator[Told]:
             history = node.history.about(Kind.GROUP, name, MOST_COUNTED)
             yield from comings(history, at.now_ms)
             yield from islice(members(at), MOST_MEMBERS)
-            yield from islice(behind(at, end_of, history), MOST_MEMBERS)
+            yield from islice(behind(at, span_of, history), MOST_MEMBERS)
 
 
 # ---- followers ----

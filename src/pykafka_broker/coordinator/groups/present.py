@@ -9,10 +9,11 @@ joins are in the history. A commit of a classic member counts as a heartbeat.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase
+from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.consumer.consumer_protocol import read_assignment
 from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
@@ -55,6 +56,7 @@ NOT_MOVING = (
 )
 
 Told = tuple[str, str]
+SpanOf = Callable[[str, int], tuple[int, int] | None]
 
 _SESSIONS: dict[type, str] = {
     ClassicGroup: "session",
@@ -78,8 +80,10 @@ class Moment(NamedTuple):
     left_ms: Callable[[Hashable], int | None]
 
     @property
-    def group(self) -> Group | None:
-        return self.groups.groups.get(self.group_id)
+    def group(self) -> Group:
+        group = self.groups.groups.get(self.group_id)
+        assert group is not None, self.group_id
+        return group
 
 
 class _Wait(NamedTuple):
@@ -96,8 +100,6 @@ class _Wait(NamedTuple):
 def members(at: Moment) -> Iterator[Told]:
     """The members for which the group waits, and those that have fallen silent, each with what to do."""
     group = at.group
-    if group is None:
-        return
     busy: set[str] = set()
     if isinstance(group, ClassicGroup):
         # A member whose request is parked sends no heartbeats.
@@ -178,66 +180,76 @@ def _wait(at: Moment, group: Group, member: Any) -> _Wait | None:
 # ---- partitions ----
 
 
-def behind(at: Moment, end_of: Callable[[str, int], int | None], history: Sequence[Entry]) -> Iterator[Told]:
+def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[Told]:
     """Partitions with records whose offset has not been committed for some time: by the members that hold
     them, or, where members have joined again and again meanwhile, with the next record.
 
     Args:
         at: The group.
-        end_of: The end of a partition for consumers, None if it is not known here.
+        span_of: The log start offset and the high watermark of a partition; None if they are not known here.
         history: What has been decided on the group.
     """
     joins_ms = [entry.last_ms for entry in history if any(did == JOINED for _, did in entry.deeds)]
-    holders = {} if at.group is None else _holders(at.group, at.groups.topics)
-    within_ms = COMMITTED_WITHIN_MS
-    if isinstance(at.group, StreamsGroup):
-        within_ms = COMMITTED_BY_STREAMS_WITHIN_MS
+    offsets: Mapping[PartitionKey, CommittedOffset] = at.groups.offsets.get(at.group_id) or {}
+    holders = _holders(at.group, at.groups.topics)
     again: list[tuple[int, Told]] = []
     held: dict[str, list[str]] = {}
-    for (topic, number), committed in sorted((at.groups.offsets.get(at.group_id) or {}).items()):
-        end = end_of(topic, number)
-        if end is None or end <= committed.offset:
+    for topic, number in sorted({*offsets, *holders}):
+        span, committed = span_of(topic, number), offsets.get((topic, number))
+        offset, since_ms = (span or (0, 0))[0], _assigned_ms(at.group)
+        if committed is not None:
+            offset, since_ms = committed.offset, committed.commit_timestamp_ms
+        if span is None or span[1] <= offset:
             continue
-        name, lag = f"{topic}-{number}", counted(end - committed.offset, "record")
-        ago_ms = max(0, at.now_ms - committed.commit_timestamp_ms)
-        joins = sum(joined_ms > committed.commit_timestamp_ms for joined_ms in joins_ms)
+        name, lag = f"{topic}-{number}", counted(span[1] - offset, "record")
+        for_ms = max(0, at.now_ms - since_ms)
+        joins = 0 if committed is None else sum(joined_ms > since_ms for joined_ms in joins_ms)
         if joins >= LEAST_JOINS:
-            again.append(
-                (
-                    -ago_ms,
-                    (
-                        f"Members joined {joins} times since an offset of {name} was committed, "
-                        f"{duration(ago_ms)} ago: it is {lag} behind.",
-                        f"If each fails at the same record, look at the one at {name} offset "
-                        f"{committed.offset}: `pykafka-broker consume {topic} --partition {number} --from "
-                        f"{committed.offset} --max-messages 1`",
-                    ),
-                )
+            text = f"Members joined {joins} times since an offset of {name} was committed, "
+            record = f"consume {topic} --partition {number} --from {offset} --max-messages 1"
+            told = (
+                f"{text}{duration(for_ms)} ago: it is {lag} behind.",
+                f"If each fails at the same record, look at the one at {name} offset {offset}: "
+                f"`pykafka-broker {record}`",
             )
-        elif ago_ms > within_ms:
+            again.append((-for_ms, told))
+        elif for_ms > _committed_within_ms(at.group):
             holder = holders.get((topic, number))
+            last = f"no commit in the {duration(for_ms)} since it was assigned"
+            if committed is not None:
+                last = f"last commit {duration(for_ms)} ago"
             holds = "The group has" if holder is None else f"{who(holder)} holds"
-            held.setdefault(holds, []).append(f"{name}: {lag} behind, last commit {duration(ago_ms)} ago")
+            held.setdefault(holds, []).append(f"{name} ({lag} behind, {last})")
     yield from [told for _, told in sorted(again)[:MOST_PARTITIONS]]
     for holds, places in held.items():
-        yield f"{holds} {listed(places)}.", NOT_MOVING if at.group is not None and at.group.members else ""
+        yield f"{holds} {listed(places)}.", NOT_MOVING if at.group.members else ""
+
+
+def _committed_within_ms(group: Group) -> int:
+    return COMMITTED_BY_STREAMS_WITHIN_MS if isinstance(group, StreamsGroup) else COMMITTED_WITHIN_MS
+
+
+def _assigned_ms(group: Group) -> int:
+    """When the partitions were assigned that `_holders` tells of."""
+    return group.phase_began_ms if isinstance(group, ClassicGroup) else group.assignment_timestamp_ms
 
 
 def _holders(group: Group, topics: TopicDirectory) -> dict[PartitionKey, Any]:
     """The member that has been assigned each partition, where the coordinator can read it."""
-    found = {}
-    for member in group.members.values():
-        if isinstance(group, ClassicGroup):
+    found: dict[PartitionKey, Any] = {}
+    if isinstance(group, ClassicGroup):
+        for member in group.members.values():
             try:
                 assigned = read_assignment(member.assignment).assigned_partitions
             except ProtocolError:
                 continue
-            found.update({(each.topic, number): member for each in assigned for number in each.partitions})
-        elif isinstance(group, ConsumerGroup):
-            for topic_id, numbers in member.assigned.items():
+            found.update({(one.topic, number): member for one in assigned for number in one.partitions})
+    elif isinstance(group, ConsumerGroup):
+        for each in group.members.values():
+            for topic_id, numbers in each.assigned.items():
                 topic = topics.topic_by_id(topic_id)
                 if topic is not None:
-                    found.update({(topic.name, number): member for number in numbers})
+                    found.update({(topic.name, number): each for number in numbers})
     return found
 
 

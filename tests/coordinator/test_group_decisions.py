@@ -9,19 +9,37 @@ from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.coordinator.groups.counts import Counts
 from pykafka_broker.coordinator.groups.decisions import (
+    CLASSIC_HEARTBEAT_INTERVAL_MS,
     LEFT,
     SILENT,
     SILENT_OR_SLOW,
     TOO_SLOW,
     decisions,
 )
-from pykafka_broker.coordinator.groups.present import COMES_AND_GOES, Moment, behind, comings, members
+from pykafka_broker.coordinator.groups.present import (
+    COMES_AND_GOES,
+    INTERVALS,
+    Moment,
+    behind,
+    comings,
+    members,
+)
 from pykafka_broker.machine.history import Decision, History, Kind
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
 from tests.support.groups import GroupWorld
 from tests.support.members import Member
+from tests.support.pages import REPOSITORY
+
+
+PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
+
+
+def is_quoted(piece: str, told: str) -> None:
+    """The page about groups that are stuck has what is told of one."""
+    assert piece in told
+    assert f'"{piece}"' in PAGE
 
 
 class Told(GroupWorld):
@@ -132,6 +150,7 @@ def test_a_member_that_sends_heartbeats_and_does_not_poll_is_left_behind_by_the_
             TOO_SLOW,
         )
     ]
+    is_quoted("its process runs, but does not call poll()", world.members()[0][0])
     world.advance(5_000)
 
     assert world.members() == []
@@ -189,6 +208,8 @@ def test_a_stable_group_tells_which_member_has_sent_no_heartbeat() -> None:
             SILENT,
         )
     ]
+    is_quoted("has sent no heartbeat for 31 s", world.members()[0][0])
+    assert f"two intervals of heartbeats ({INTERVALS * CLASSIC_HEARTBEAT_INTERVAL_MS // 1_000} s for " in PAGE
 
 
 def test_a_group_that_was_empty_tells_what_it_waits_for() -> None:
@@ -204,9 +225,9 @@ def test_a_group_that_was_empty_tells_what_it_waits_for() -> None:
 
 
 def assigned(*numbers: int) -> bytes:
-    """The assignment of partitions of topic t to a classic member."""
+    """The assignment of partitions of topic orders to a classic member."""
     message = ConsumerProtocolAssignment(
-        assigned_partitions=[TopicPartition(topic="t", partitions=list(numbers))]
+        assigned_partitions=[TopicPartition(topic="orders", partitions=list(numbers))]
     )
     return b"\x00\x00" + encode(message, 0)
 
@@ -216,11 +237,11 @@ def test_a_member_holds_partitions_whose_offset_it_does_not_commit() -> None:
     [member] = world.stable_group(1)
     world.join(member_id=member)
     world.sync(member, 2, {member: assigned(0, 1, 4)})
-    world.commit({("t", 0): 5, ("t", 1): 5, ("t", 2): 5, ("t", 3): 5}, Member(member, 2))
+    world.commit({("orders", 0): 5, ("orders", 1): 5, ("orders", 2): 5, ("orders", 3): 5}, Member(member, 2))
     world.advance(9_000)
-    world.commit({("t", 1): 6}, Member(member, 2))
+    world.commit({("orders", 1): 6}, Member(member, 2))
     world.heartbeat(member, 2)
-    ends = {("t", 0): 125, ("t", 1): 125, ("t", 2): 6, ("t", 3): 5, ("t", 4): 8}
+    ends = {("orders", 0): 125, ("orders", 1): 125, ("orders", 2): 6, ("orders", 3): 5, ("orders", 4): 8}
     assert world.behind(ends) == []
 
     world.advance(9_000)
@@ -229,10 +250,11 @@ def test_a_member_holds_partitions_whose_offset_it_does_not_commit() -> None:
         "If this lasts, it does not call poll(), does not commit, or fails at a record: its log says which."
     )
     assert world.behind(ends) == [
-        f"Member {member} (127.0.0.1) holds t-0 (120 records behind, last commit 18 s ago), t-4 (3 "
+        f"Member {member} (127.0.0.1) holds orders-0 (120 records behind, last commit 18 s ago), orders-4 (3 "
         f"records behind, no commit in the 18 s since it was assigned). {lasts}",
-        f"The group has t-2 (1 record behind, last commit 18 s ago). {lasts}",
+        f"The group has orders-2 (1 record behind, last commit 18 s ago). {lasts}",
     ]
+    is_quoted("holds orders-0 (120 records behind, last commit 18 s ago)", world.behind(ends)[0])
 
 
 def test_a_client_that_comes_and_goes_is_counted_under_its_name_whatever_its_member_ids() -> None:
@@ -255,15 +277,16 @@ def test_a_client_that_comes_and_goes_is_counted_under_its_name_whatever_its_mem
             COMES_AND_GOES,
         )
     ]
+    is_quoted("client at 127.0.0.1 joined 8 times and left 7 times", world.comings()[0][0])
     world.advance(601_000)
     assert world.comings() == []
 
 
 def test_members_that_fail_at_one_record_again_and_again_lead_to_it() -> None:
     world = Told()
-    ends = {("t", 5): 356, ("t", 6): 9}
+    ends = {("orders", 5): 356, ("orders", 6): 9}
     [member] = world.stable_group(1)
-    world.commit({("t", 5): 236, ("t", 6): 9}, Member(member, 1))
+    world.commit({("orders", 5): 236, ("orders", 6): 9}, Member(member, 1))
     world.leave(member)
     for _ in range(3):
         assert world.behind(ends) == []
@@ -273,10 +296,11 @@ def test_members_that_fail_at_one_record_again_and_again_lead_to_it() -> None:
 
     assert world.comings()[0][0].endswith(": client at 127.0.0.1 joined 4 times and left 4 times.")
     assert world.behind(ends) == [
-        "Members joined 3 times since an offset of t-5 was committed, 10.5 s ago: it is 120 records behind. "
-        "If each fails at the same record, look at the one at t-5 offset 236: "
-        "`pykafka-broker consume t --partition 5 --from 236 --max-messages 1`"
+        "Members joined 3 times since an offset of orders-5 was committed, 10.5 s ago: it is 120 "
+        "records behind. If each fails at the same record, look at the one at orders-5 offset 236: "
+        "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 1`"
     ]
+    is_quoted("Members joined 3 times since an offset of orders-5 was committed", world.behind(ends)[0])
 
 
 def test_a_leader_that_wants_another_assignment_and_a_new_subscription_are_told_apart() -> None:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from importlib import import_module
+from typing import Any
 
+import pytest
+
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup, ConsumerMember
 from pykafka_broker.coordinator.groups.core.events import Event
+from pykafka_broker.coordinator.groups.core.share.state import ShareGroup, ShareMember
 from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup, StreamsMember
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.coordinator.groups.counts import Counts
 from pykafka_broker.coordinator.groups.decisions import (
@@ -31,7 +39,6 @@ from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolA
 from tests.support.groups import GroupWorld
 from tests.support.members import Member
 from tests.support.pages import REPOSITORY
-
 
 PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
 
@@ -145,12 +152,12 @@ def test_a_member_that_sends_heartbeats_and_does_not_poll_is_left_behind_by_the_
     assert world.members() == [
         (
             f"{waits}, 55.2 s so far. It sent a heartbeat 0 ms ago: its process runs, but does not call "
-            "poll(). The group goes on without it in 4.8 s, when its rebalance time-out "
-            "(max.poll.interval.ms) is over.",
+            "poll(), or does not return from it. The group goes on without it in 4.8 s, when its rebalance "
+            "time-out (max.poll.interval.ms) is over.",
             TOO_SLOW,
         )
     ]
-    is_quoted("its process runs, but does not call poll()", world.members()[0][0])
+    is_quoted("its process runs, but does not call poll(), or does not return from it", world.members()[0][0])
     world.advance(5_000)
 
     assert world.members() == []
@@ -210,6 +217,22 @@ def test_a_stable_group_tells_which_member_has_sent_no_heartbeat() -> None:
     ]
     is_quoted("has sent no heartbeat for 31 s", world.members()[0][0])
     assert f"two intervals of heartbeats ({INTERVALS * CLASSIC_HEARTBEAT_INTERVAL_MS // 1_000} s for " in PAGE
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_the_sessions_of_groups_of_all_kinds_are_found(kind: str) -> None:
+    turn = import_module(f"pykafka_broker.coordinator.groups.core.{kind}.turn")
+    group: Any = {"consumer": ConsumerGroup, "share": ShareGroup, "streams": StreamsGroup}[kind].new("g")
+    member: Any = {"consumer": ConsumerMember, "share": ShareMember, "streams": StreamsMember}[kind]("m")
+    state = Groups.empty().with_group(group._replace(members=group.members.with_item("m", member)))
+
+    def left_ms(key: Hashable) -> int | None:
+        return 14_000 if key == turn.session_timer("g", "m") else None
+
+    told = members(Moment(state, "g", GroupCoordinatorConfig(), 0, left_ms))
+
+    ends = "Without one it is removed in 14 s, when its session ends (session.timeout.ms=45000)."
+    assert [*told] == [(f"Member m has sent no heartbeat for 31 s. {ends}", SILENT)]
 
 
 def test_a_group_that_was_empty_tells_what_it_waits_for() -> None:
@@ -375,7 +398,8 @@ def test_a_group_waits_for_a_member_that_is_to_give_up_partitions() -> None:
         world.consumer("a", 2)
     [(text, remedy), _] = world.members()
     assert text == (
-        f"{waits}, 15 s so far. It sent a heartbeat 0 ms ago: its process runs, but does not call poll(). "
-        "The group goes on without it in 45 s, when its rebalance time-out (max.poll.interval.ms) is over."
+        f"{waits}, 15 s so far. It sent a heartbeat 0 ms ago: its process runs, but does not call poll(), "
+        "or does not return from it. The group goes on without it in 45 s, when its rebalance time-out "
+        "(max.poll.interval.ms) is over."
     )
     assert remedy == TOO_SLOW

@@ -32,10 +32,10 @@ SILENT = (
     "raise session.timeout.ms only if pauses of that length are normal."
 )
 TOO_SLOW = (
-    "It is busy between two calls of poll(). Let it take fewer records at once (max.poll.records), or raise "
-    "max.poll.interval.ms, which is its rebalance time-out."
+    "It is busy with its records, or in a rebalance listener. Let it take fewer records at once "
+    "(max.poll.records), or raise max.poll.interval.ms, which is its rebalance time-out."
 )
-SILENT_OR_SLOW = "It has stopped, or did not call poll() for so long: its log says which."
+SILENT_OR_SLOW = "It has stopped, or did not call poll() in that time: its log says which."
 LEFT = (
     "A consumer leaves when it is closed, and also when it does not call poll() within max.poll.interval.ms: "
     "its own log says which."

@@ -8,6 +8,7 @@ joins are in the history. A commit of a classic member counts as a heartbeat.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -94,6 +95,13 @@ class _Wait(NamedTuple):
     left_ms: int | None
 
 
+class _End(NamedTuple):
+    """Why the wait for a member ends, and how long until then; None if that is not known."""
+
+    left_ms: int | None
+    why: str
+
+
 # ---- members ----
 
 
@@ -121,43 +129,36 @@ def members(at: Moment) -> Iterator[Told]:
 
 def _member(at: Moment, group: Group, member: Any, wait: _Wait | None) -> Iterator[Told]:
     timeout_ms, interval_ms = heartbeats_of(member, group, at.config)
-    session_left_ms = at.left_ms((_SESSIONS[type(group)], group.group_id, member.member_id))
-    silent_ms = 0 if session_left_ms is None else max(0, timeout_ms - session_left_ms)
+    left_ms = at.left_ms((_SESSIONS[type(group)], group.group_id, member.member_id))
+    silent_ms = 0 if left_ms is None else max(0, timeout_ms - left_ms)
     is_silent = silent_ms > INTERVALS * interval_ms
-    ends = []
-    if is_silent and session_left_ms is not None:
-        ends.append((session_left_ms, f"its session ends (session.timeout.ms={timeout_ms})"))
+    silence = f"has sent no heartbeat for {duration(silent_ms)}"
+    session = _End(left_ms, f"its session ends (session.timeout.ms={timeout_ms})")
     if wait is None:
-        for left_ms, why in ends:
-            yield (
-                f"{who(member)} has sent no heartbeat for {duration(silent_ms)}. Without one it is removed "
-                f"in {duration(left_ms)}, when {why}.",
-                SILENT,
-            )
+        if is_silent:
+            yield f"{who(member)} {silence}.{_first('Without one it is removed', session)}", SILENT
         return
     name = who(member, is_first=False)
     waits = f"The group waits for {name} to {wait.to_do}, {duration(wait.ms)} so far"
-    if session_left_ms is None or (not is_silent and wait.ms <= INTERVALS * interval_ms):
+    if not is_silent and (left_ms is None or wait.ms <= INTERVALS * interval_ms):
         yield f"{waits}: a member does so with its next heartbeat or poll().", ""
         return
-    if wait.left_ms is not None:
-        ends.append((wait.left_ms, "its rebalance time-out (max.poll.interval.ms) is over"))
-    goes_on = ""
-    if ends:
-        left_ms, why = min(ends)
-        goes_on = f" The group goes on without it in {duration(left_ms)}, when {why}."
+    rebalance = _End(wait.left_ms, "its rebalance time-out (max.poll.interval.ms) is over")
+    goes_on = "The group goes on without it"
     if is_silent:
-        yield (
-            f"{waits}. It has sent no heartbeat for {duration(silent_ms)}: it has stopped, is dead, or is "
-            f"cut off.{goes_on}",
-            SILENT,
-        )
+        silent = f"It {silence}: it has stopped, is dead, or is cut off."
+        yield f"{waits}. {silent}{_first(goes_on, session, rebalance)}", SILENT
     else:
-        yield (
-            f"{waits}. It sent a heartbeat {duration(silent_ms)} ago: its process runs, but does not call "
-            f"poll().{goes_on}",
-            TOO_SLOW,
+        runs = (
+            f"It sent a heartbeat {duration(silent_ms)} ago: its process runs, but does not call poll(), or "
         )
+        yield f"{waits}. {runs}does not return from it.{_first(goes_on, rebalance)}", TOO_SLOW
+
+
+def _first(what: str, *ends: _End) -> str:
+    """When something is so: at the first of these ends whose time is known."""
+    known = [(end.left_ms, end.why) for end in ends if end.left_ms is not None]
+    return f" {what} in {duration(min(known)[0])}, when {min(known)[1]}." if known else ""
 
 
 def _wait(at: Moment, group: Group, member: Any) -> _Wait | None:
@@ -189,7 +190,7 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
         span_of: The log start offset and the high watermark of a partition; None if they are not known here.
         history: What has been decided on the group.
     """
-    joins_ms = [entry.last_ms for entry in history if any(did == JOINED for _, did in entry.deeds)]
+    joins_ms = sorted(entry.last_ms for entry in history if any(did == JOINED for _, did in entry.deeds))
     offsets: Mapping[PartitionKey, CommittedOffset] = at.groups.offsets.get(at.group_id) or {}
     holders = _holders(at.group, at.groups.topics)
     again: list[tuple[int, Told]] = []
@@ -203,7 +204,7 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
             continue
         name, lag = f"{topic}-{number}", counted(span[1] - offset, "record")
         for_ms = max(0, at.now_ms - since_ms)
-        joins = 0 if committed is None else sum(joined_ms > since_ms for joined_ms in joins_ms)
+        joins = 0 if committed is None else len(joins_ms) - bisect_right(joins_ms, since_ms)
         if joins >= LEAST_JOINS:
             text = f"Members joined {joins} times since an offset of {name} was committed, "
             record = f"consume {topic} --partition {number} --from {offset} --max-messages 1"

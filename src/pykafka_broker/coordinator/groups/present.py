@@ -207,11 +207,10 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
         joins = 0 if committed is None else len(joins_ms) - bisect_right(joins_ms, since_ms)
         if joins >= LEAST_JOINS:
             text = f"Members joined {joins} times since an offset of {name} was committed, "
-            record = f"consume {topic} --partition {number} --from {offset} --max-messages 1"
+            shows = f"`pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 1`"
             told = (
                 f"{text}{duration(for_ms)} ago: it is {lag} behind.",
-                f"If each fails at the same record, look at the one at {name} offset {offset}: "
-                f"`pykafka-broker {record}`",
+                f"If each fails at the same record, look at the one at {name} offset {offset}: {shows}",
             )
             again.append((-for_ms, told))
         elif for_ms > _committed_within_ms(at.group):

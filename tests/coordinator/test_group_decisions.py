@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from importlib import import_module
 from typing import Any
 
 import pytest
 
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.consumer import turn as consumer_turn
 from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup, ConsumerMember
 from pykafka_broker.coordinator.groups.core.events import Event
+from pykafka_broker.coordinator.groups.core.share import turn as share_turn
 from pykafka_broker.coordinator.groups.core.share.state import ShareGroup, ShareMember
 from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.streams import turn as streams_turn
 from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup, StreamsMember
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.coordinator.groups.counts import Counts
@@ -219,11 +221,15 @@ def test_a_stable_group_tells_which_member_has_sent_no_heartbeat() -> None:
     assert f"two intervals of heartbeats ({INTERVALS * CLASSIC_HEARTBEAT_INTERVAL_MS // 1_000} s for " in PAGE
 
 
-@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
-def test_the_sessions_of_groups_of_all_kinds_are_found(kind: str) -> None:
-    turn = import_module(f"pykafka_broker.coordinator.groups.core.{kind}.turn")
-    group: Any = {"consumer": ConsumerGroup, "share": ShareGroup, "streams": StreamsGroup}[kind].new("g")
-    member: Any = {"consumer": ConsumerMember, "share": ShareMember, "streams": StreamsMember}[kind]("m")
+@pytest.mark.parametrize(
+    ("turn", "group", "member"),
+    [
+        (consumer_turn, ConsumerGroup.new("g"), ConsumerMember("m")),
+        (share_turn, ShareGroup.new("g"), ShareMember("m")),
+        (streams_turn, StreamsGroup.new("g"), StreamsMember("m")),
+    ],
+)
+def test_the_sessions_of_groups_of_all_kinds_are_found(turn: Any, group: Any, member: Any) -> None:
     state = Groups.empty().with_group(group._replace(members=group.members.with_item("m", member)))
 
     def left_ms(key: Hashable) -> int | None:

@@ -96,7 +96,8 @@ class Answering(Client):
         return self._answers["Metadata"]
 
 
-def join_and_leave(client: Client, group: str) -> None:
+def join(client: Client, group: str) -> str:
+    """Join a group, which then waits for this member's assignment; the id of the member."""
     protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
     joining = JoinGroupRequest(
         group_id=group,
@@ -108,9 +109,16 @@ def join_and_leave(client: Client, group: str) -> None:
     )
     joined = client.send(joining, version=3)
     check(joined.error_code)
-    client.send(
-        LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=joined.member_id, reason="done")])
-    )
+    return str(joined.member_id)
+
+
+def leave(client: Client, group: str, member_id: str) -> None:
+    leaving = [MemberIdentity(member_id=member_id, reason="done")]
+    client.send(LeaveGroupRequest(group_id=group, members=leaving))
+
+
+def join_and_leave(client: Client, group: str) -> None:
+    leave(client, group, join(client, group))
 
 
 def test_a_group_has_its_state_and_what_became_of_its_members(ask: Callable[..., str], measured: str) -> None:

@@ -8,14 +8,19 @@ import pytest
 
 from pykafka_broker.cli.produce import NewRecord, Writer
 from pykafka_broker.cli.share_group_state import set_start_offsets, start_offsets
+from pykafka_broker.client import offsets as client_offsets
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import commit_until_done, committed_offsets
-from pykafka_broker.console import app
+from pykafka_broker.console import app, cluster
 from pykafka_broker.spark.progress import described
+from tests.cli.test_explain import join, leave
 from tests.cli.test_groups import member_of
 from tests.console.browser import Browser
 from tests.console.test_messages import SCRIPT, written
 from tests.console.test_topics import create
+
+#: What a cell without a text shows: an en dash.
+NONE = "\u2013"
 
 
 def committed(client: Client, group: str, topic: str, offset: int, metadata: str = "") -> None:
@@ -39,10 +44,76 @@ def test_a_group_shows_its_state_its_members_and_its_lag(
         listed = reader.page("/groups", q="LAGG")
         page = reader.page(listed.links["laggards"])
 
-    assert [row[:2] for row in listed.rows("Groups")] == [["laggards", "Stable"]]
+    assert listed.rows("Groups") == [["laggards", "Stable", "1", "2", "classic", "consumer"]]
     [[_, client_id, *_, assignment]] = page.rows("Members of laggards")
     assert (client_id, assignment) == ("reader", "lagging:0")
     assert "The group is Stable: its members have been assigned their partitions, " in page.source
+
+
+def test_groups_of_a_page_are_asked_about_together(
+    reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever their number, the coordinator gets a few requests."""
+    written(client, "listed", "0", "1", "2")
+    for number in range(110):
+        committed(client, f"listed-{number:03}", "listed", number % 4)
+    set_start_offsets(client, "listed-share", {("listed", 0): 2})
+    sent: list[str] = []
+    send = Client.send
+
+    def counted(
+        self: Client, request: object, node_id: int | None = None, version: int | None = None
+    ) -> object:
+        sent.append(type(request).__name__)
+        return send(self, request, node_id, version)
+
+    monkeypatch.setattr(Client, "send", counted)
+    first = reader.page("/groups", q="listed-")
+    asked = len(sent)
+    second = reader.page(first.links["Next page"])
+
+    assert first.rows("Groups")[:2] == [
+        ["listed-000", "Empty", "0", "3", "classic", NONE],
+        ["listed-001", "Empty", "0", "2", "classic", NONE],
+    ]
+    assert second.rows("Groups")[-2:] == [
+        ["listed-109", "Empty", "0", "2", "classic", NONE],
+        ["listed-share", "Empty", "0", "1", "share", "share"],
+    ]
+    assert asked < 10, sent
+
+
+def test_coordinators_before_kafka_3_are_asked_about_each_group(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_offsets, "_LAST_WITH_NAMES", 7)
+    written(client, "older", "0", "1")
+    for group, offset in (("older-a", 1), ("older-b", 2)):
+        committed(client, group, "older", offset)
+
+    told = client_offsets.committed_of_groups(client, client.coordinator("older-a"), ["older-a", "older-b"])
+
+    assert {group: one["older", 0].offset for group, one in told.items()} == {"older-a": 1, "older-b": 2}
+
+
+def test_the_page_of_the_cluster_names_groups_that_do_not_read(
+    reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caption = "Groups that rebalance or cannot run, or are Empty with a lag"
+    written(client, "unread", "0", "1", "2")
+    for group, offset in (("0-abandoned", 1), ("0-done", 3), ("0-waiting", 3)):
+        committed(client, group, "unread", offset)
+    member_id = join(client, "0-waiting")
+
+    found = [row for row in reader.page("/").rows(caption) if row[0].startswith("0-")]
+    monkeypatch.setattr(cluster, "EMPTY", 0)
+    bounded = reader.page("/")
+    leave(client, "0-waiting", member_id)
+
+    waiting = ["0-waiting", "CompletingRebalance", "1", "0"]
+    assert found == [waiting, ["0-abandoned", "Empty", "0", "2"]]
+    assert bounded.rows(caption) == [waiting]
+    assert "groups that are Empty were asked for their lag." in bounded.source
 
 
 def test_the_lags_of_a_large_group_come_a_hundred_a_page(reader: Browser, client: Client) -> None:

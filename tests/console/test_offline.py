@@ -10,8 +10,9 @@ import pytest
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.offsets import commit_until_done
-from pykafka_broker.console import app, groups
+from pykafka_broker.console import app, cluster, groups
 from pykafka_broker.console.live import LAG, THROUGHPUT
+from pykafka_broker.console.page import Text
 from pykafka_broker.console.settings import Settings
 from pykafka_broker.console.visit import Visit
 from pykafka_broker.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
@@ -111,6 +112,17 @@ class BesideDeadBroker(Client):
         told.brokers.append(MetadataResponseBroker(node_id=7, host="127.0.0.1", port=1))
         self.brokers.addresses[7] = Address("127.0.0.1", 1)
         return told
+
+
+def test_groups_are_listed_while_a_broker_does_not_tell_its_own(half: HalfOffline) -> None:
+    with BesideDeadBroker(half.address, 1) as client:
+        visit = Visit(Settings(half.address), client, {}, {}, {})
+        listed, glance = groups.show_all(visit), cluster.show(visit)
+
+    beside = next(each for each in glance.sections if each.heading == "Groups that need a look")
+    for section in (listed.sections[0], beside):
+        [untold] = [part for part in section.parts if isinstance(part, Text)]
+        assert untold.text.startswith("Broker 7 does not tell its groups: ")
 
 
 def test_a_group_is_shown_while_a_broker_that_does_not_coordinate_it_is_away(half: HalfOffline) -> None:

@@ -92,14 +92,21 @@ def list_groups(client: Client) -> dict[str, Any]:
 
 
 def _list_groups(client: Client) -> dict[str, Any]:
+    nodes = sorted(broker.node_id for broker in client.metadata([]).brokers)
+    return {group.group_id: group for node_id in nodes for group in groups_at(client, node_id)}
+
+
+def groups_at(client: Client, node_id: int) -> list[Any]:
+    """The groups that a broker coordinates, as it lists them; asked for once.
+
+    Raises:
+        KafkaError, OSError: the broker does not tell.
+    """
     from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 
-    found = {}
-    for node_id in sorted(broker.node_id for broker in client.metadata([]).brokers):
-        response = client.send(ListGroupsRequest(), node_id)
-        check(response.error_code)
-        found.update({group.group_id: group for group in response.groups})
-    return found
+    response = client.send(ListGroupsRequest(), node_id)
+    check(response.error_code)
+    return list(response.groups)
 
 
 def describe_group(client: Client, name: str) -> Group:

@@ -6,7 +6,7 @@ membership, as by tools and by programs that assign themselves partitions: the g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykafka_broker.client.blocking import Client
@@ -21,6 +21,8 @@ from pykafka_broker.protocol.topic_partition import PartitionKey
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 #: The last version of OffsetFetch and OffsetCommit with topic names; later ones have topic ids.
 _LAST_WITH_NAMES = 9
+#: The first version of OffsetFetch that asks about several groups.
+_FIRST_WITH_GROUPS = 8
 
 #: The errors with which a coordinator refuses a commit without membership if the group has members.
 HAS_MEMBERS = frozenset(
@@ -65,11 +67,11 @@ def list_offsets(
 
 
 def told_offsets(
-    client: Client, times: Mapping[PartitionKey, int], *, isolation_level: int = 0
+    client: Client, times: Mapping[PartitionKey, int], *, isolation_level: int = 0, at_once: bool = False
 ) -> dict[PartitionKey, int]:
     """As `list_offsets`, but without the partitions whose leaders tell none: at once where there is no such
     partition or no leader (as kafka-consumer-groups.sh, which shows "-" for them), after the time-out where
-    the leader does not answer, or another one is not known yet.
+    the leader does not answer, or another one is not known yet; with `at_once`, always at once.
 
     Raises:
         KafkaError, OSError: no broker answers, or the client may not ask.
@@ -79,7 +81,7 @@ def told_offsets(
         for error in failed:
             if _code(error) not in _LEADERLESS | _PASSING:
                 raise error
-        if is_last or _LEADERLESS.issuperset(map(_code, failed)):
+        if is_last or at_once or _LEADERLESS.issuperset(map(_code, failed)):
             return found
     raise AssertionError("attempts end with a last one")
 
@@ -156,16 +158,39 @@ def committed_with_metadata(
     client: Client, coordinator: int, group: str
 ) -> dict[PartitionKey, CommittedOffset]:
     """Every committed offset of a group, with the text that was committed along."""
+    [answer] = _fetched(client, coordinator, [group])
+    check(answer.error_code)
+    return _commits(answer)
+
+
+def committed_of_groups(
+    client: Client, coordinator: int, groups: Sequence[str]
+) -> dict[str, dict[PartitionKey, CommittedOffset]]:
+    """As `committed_with_metadata`, of many groups together; without those that are not told."""
+    answers = _fetched(client, coordinator, groups)
+    return {
+        group: _commits(answer)
+        for group, answer in zip(groups, answers, strict=True)
+        if not answer.error_code
+    }
+
+
+def _fetched(client: Client, coordinator: int, groups: Sequence[str]) -> list[Any]:
+    """What OffsetFetch answers about each group: to one request from v8 (Kafka 3.0) on, else to one each."""
     from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
     connection = client.connection(coordinator)
-    request = OffsetFetchRequest(
-        group_id=group, topics=None, groups=[OffsetFetchRequestGroup(group_id=group, topics=None)]
-    )
-    version = min(_LAST_WITH_NAMES, connection.newest_version(request))
-    response = connection.send(request, version)
-    answer = response.groups[0] if version >= 8 else response
-    check(answer.error_code)
+    version = min(_LAST_WITH_NAMES, connection.newest_version(OffsetFetchRequest()))
+    if version < _FIRST_WITH_GROUPS:
+        alone = [OffsetFetchRequest(group_id=group, topics=None) for group in groups]
+        return [connection.send(request, version) for request in alone]
+    asked = [OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+    answers = connection.send(OffsetFetchRequest(groups=asked), version).groups
+    by_group = {answer.group_id: answer for answer in answers}
+    return [by_group[group] for group in groups]
+
+
+def _commits(answer: Any) -> dict[PartitionKey, CommittedOffset]:
     return {
         (topic.name, partition.partition_index): CommittedOffset(
             partition.committed_offset, partition.metadata or ""

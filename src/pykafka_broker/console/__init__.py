@@ -14,7 +14,8 @@
 
   one file per subject
 
-    cluster.py  topics.py  groups.py  transactions.py  quorum.py  access.py  disks.py  spark.py
+    cluster.py  topics.py  transactions.py  quorum.py  access.py  disks.py  spark.py
+    groups.py        with group_look.py (many at once)
     messages.py      with decoding.py (values) and search.py
 
 It shows what the commands of `cli/` gather, and changes what they change. Each visitor signs in as a user of

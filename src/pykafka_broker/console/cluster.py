@@ -1,18 +1,36 @@
-"""The cluster at a glance: brokers, controller, partitions that lack replicas."""
+"""The cluster at a glance: brokers, controller, partitions that lack replicas, groups that do not read."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pykafka_broker.cli.brokers import broker_statuses, broker_table
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.quorum import QuorumStatus, quorum_status
 from pykafka_broker.console import live
-from pykafka_broker.console.page import HtmlCell, Link, Page, Row, Section, listing, marked, topic_url
+from pykafka_broker.console.group_look import DISTURBED, LAG_NOTE, listed, look
+from pykafka_broker.console.groups import LOOK_COLUMNS, look_cells
+from pykafka_broker.console.page import (
+    HtmlCell,
+    Link,
+    Page,
+    Part,
+    Row,
+    Section,
+    Text,
+    if_told,
+    listing,
+    marked,
+    topic_url,
+)
 from pykafka_broker.console.visit import Visit
 from pykafka_broker.protocol.errors import KafkaError
 
-#: The most partitions that are named of those that lack something.
+#: The most partitions that are named of those that lack something, and groups of those that rebalance.
 NAMED = 100
+#: The most Empty groups whose lag is asked for, the first by their names.
+EMPTY = 100
 
 
 def show(visit: Visit) -> Page:
@@ -59,10 +77,34 @@ def show(visit: Visit) -> Page:
         (
             Section("Brokers", (shown._replace(details=details),)),
             Section("Partitions that need a look", (table,)),
+            Section("Groups that need a look", if_told(lambda: _groups(client))),
             Section("Now", live.charts()),
         ),
         events="/events",
     )
+
+
+def _groups(client: Client) -> Sequence[Part]:
+    """The groups that rebalance or cannot run, and those without members for which records wait."""
+    groups, missing = listed(client)
+    disturbed = [group for group in groups if group.state in DISTURBED]
+    empty = [group for group in groups if group.state == "Empty"]
+    seen = look(client, [*disturbed[:NAMED], *empty[:EMPTY]])
+    rows = [look_cells(each) for each in seen if each.state != "Empty" or each.lag]
+    notes = [
+        f"The first {most} of {len(which)} groups that {what}."
+        for which, most, what in (
+            (disturbed, NAMED, "rebalance or cannot run"),
+            (empty, EMPTY, "are Empty were asked for their lag"),
+        )
+        if len(which) > most
+    ]
+    footer = " ".join(
+        [*notes, LAG_NOTE, "pykafka-broker doctor also finds groups that are Stable and do not move."]
+    )
+    caption = "Groups that rebalance or cannot run, or are Empty with a lag"
+    shown = listing(Table(LOOK_COLUMNS, footer=footer), caption, rows)
+    return (*(Text(why, "warning") for why in missing), shown)
 
 
 def _controller(client: Client) -> str:

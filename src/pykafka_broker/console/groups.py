@@ -12,7 +12,7 @@ from pykafka_broker.cli.cells import Column, Styled, Table
 from pykafka_broker.cli.explain.gathering import explained
 from pykafka_broker.cli.explain.group import state_fact
 from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets
-from pykafka_broker.cli.group_state import describe_group, list_groups, positions, state_cell
+from pykafka_broker.cli.group_state import describe_group, positions, state_cell
 from pykafka_broker.cli.groups import check_inactive, member_table, offset_table, state_table
 from pykafka_broker.cli.offsets import LONG_MAX, parse_number
 from pykafka_broker.cli.options import INT32_MAX
@@ -25,6 +25,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.offset import CommittedOffset
 from pykafka_broker.client.offsets import commit_offsets, committed_with_metadata
 from pykafka_broker.console import explain
+from pykafka_broker.console.group_look import LAG_NOTE, Seen, listed, look
 from pykafka_broker.console.page import (
     Field,
     Form,
@@ -56,6 +57,13 @@ TO = {
     "to_datetime": "a time",
     "by_duration": "this long ago",
 }
+#: Of tables of many groups.
+LOOK_COLUMNS = (
+    Column("GROUP"),
+    Column("STATE"),
+    Column("MEMBERS", is_number=True),
+    Column("LAG", is_number=True),
+)
 WITH_NUMBER = ("to_offset", "shift_by")
 WITH_TEXT = ("to_datetime", "by_duration")
 
@@ -68,22 +76,24 @@ def group_url(group: str, under: str = "/groups/of", **query: object) -> str:
 def show_all(visit: Visit) -> Page:
     """The page of all groups, or of those with a text in their names."""
     wanted = visit.asked("q")
-    groups = list_groups(visit.client)
-    found = [(name, group) for name, group in sorted(groups.items()) if wanted.lower() in name.lower()]
+    groups, missing = listed(visit.client)
+    found = [group for group in groups if wanted.lower() in group.name.lower()]
     shown, pages = page_of(found, "/groups", visit.query)
-    columns = (Column("GROUP"), Column("STATE"), Column("TYPE"), Column("PROTOCOL"))
+    columns = (*LOOK_COLUMNS, Column("TYPE"), Column("PROTOCOL"))
     rows: list[Row] = [
-        [
-            Link(name, group_url(name)),
-            state_cell(group.group_state),
-            group.group_type or None,
-            group.protocol_type or None,
-        ]
-        for name, group in shown
+        [*look_cells(seen), group.group_type or None, group.protocol_type or None]
+        for group, seen in zip(shown, look(visit.client, shown), strict=True)
     ]
     search = Form("/groups", "Search", (Field("q", "Name contains", wanted, "search"),), method="get")
-    table = listing(Table(columns), "Groups", rows, pages)._replace(details=[("groups", len(found))])
-    return Page("Groups", (Section("All groups", (search, table)),))
+    table = listing(Table(columns, footer=LAG_NOTE), "Groups", rows, pages)
+    untold = [Text(why, "warning") for why in missing]
+    parts: list[Part] = [search, *untold, table._replace(details=[("groups", len(found))])]
+    return Page("Groups", (Section("All groups", parts),))
+
+
+def look_cells(seen: Seen) -> Row:
+    """A group at a look, under `LOOK_COLUMNS`."""
+    return [Link(seen.name, group_url(seen.name)), state_cell(seen.state), seen.members, seen.lag]
 
 
 def show(visit: Visit) -> Page:

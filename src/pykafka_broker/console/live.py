@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import islice
 
-from pykafka_broker.cli.group_state import SHARE, list_groups
+from pykafka_broker.cli.group_state import SHARE
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import LATEST, told_offsets
-from pykafka_broker.console.groups import committed
+from pykafka_broker.console.group_look import commits, listed
 from pykafka_broker.console.page import Chart, Part, Text
 from pykafka_broker.console.visit import Visit
 from pykafka_broker.machine.clock import SystemClock
@@ -56,7 +56,8 @@ def follow(visit: Visit) -> Callable[[], object]:
         found: dict[str, float] = {}
         # A coordinator that does not answer takes the lag away, and not the throughput.
         with suppress(KafkaError, OSError):
-            found[LAG] = _lag(client, ends)
+            if (lag := _lag(client, ends)) is not None:
+                found[LAG] = lag
         if last is not None:
             before_ms, before = last
             new = sum(max(0, end - before[key]) for key, end in ends.items() if key in before)
@@ -67,8 +68,12 @@ def follow(visit: Visit) -> Callable[[], object]:
     return numbers
 
 
-def _lag(client: Client, ends: Mapping[PartitionKey, int]) -> int:
-    """The lag of the first groups in the partitions that end there."""
-    groups = sorted(name for name, group in list_groups(client).items() if group.group_type.lower() != SHARE)
-    commits = [committed(client, name) for name in groups[:GROUPS]]
-    return sum(max(0, ends[key] - one.offset) for each in commits for key, one in each.items() if key in ends)
+def _lag(client: Client, ends: Mapping[PartitionKey, int]) -> int | None:
+    """The lag of the first groups in the partitions that end there; None if a coordinator does not tell."""
+    groups, missing = listed(client)
+    asked = [group for group in groups if group.kind != SHARE][:GROUPS]
+    found = commits(client, asked)
+    if missing or len(found) < len(asked):
+        return None
+    told = (each.items() for each in found.values())
+    return sum(max(0, ends[key] - offset) for one in told for key, offset in one if key in ends)

@@ -110,14 +110,24 @@ def test_sign_ins_and_changes_are_logged(secured: Settings, caplog: pytest.LogCa
         for _ in range(2):
             browser.send(page, "/sign-in", user="bo\nb", password="wrong", mechanism="PLAIN")
         signed_in(browser, "bob", "bob-secret")
-        browser.send(browser.page("/topics"), "/topics", name="logged")
+        topics = browser.page("/topics")
+        browser.send(topics, "/topics", name="logged", configs="retention.ms=1\ncleanup.policy=delete")
+        browser.send(topics, "/topics", name="logged")
+        records, topic = browser.page("/topics/logged/messages"), browser.page("/topics/logged")
+        browser.send(records, "/topics/logged/produce", key="k", value="confidential")
+        browser.send(topic, "/topics/logged/delete", name="other")
 
     lines = [record.getMessage() for record in caplog.records if record.name == logger]
     refused, *others = lines
     assert refused.startswith("User bo\\nb at testclient is refused: POST /sign-in (")
     assert others == [
         "User bob at testclient has signed in: POST /sign-in",
-        "User bob at testclient changes something: POST /topics",
+        "User bob at testclient has made a change: POST /topics "
+        r"(name='logged', configs='retention.ms=1\ncleanup.policy=delete')",
+        "User bob at testclient is refused: POST /topics (name='logged'): Topic 'logged' already exists.",
+        "User bob at testclient has made a change: POST /topics/logged/produce",
+        "User bob at testclient is refused: POST /topics/logged/delete: "
+        "Nothing is changed: the name that was typed is not logged.",
     ]
     assert "wrong" not in caplog.text
 

@@ -35,7 +35,7 @@ from pykafka_broker.console.routes import (
     EVENTS,
     NAVIGATION,
     PAGES,
-    Act,
+    Action,
     Download,
     Follow,
     Show,
@@ -106,7 +106,7 @@ def console(settings: Settings, clock: Clock | None = None) -> ASGIApp:
         Route("/sign-in", served.guarded(served.signed_in), methods=["POST"]),
         Route("/sign-out", served.guarded(served.signed_out), methods=["POST"]),
         *(Route(path, served.guarded(served.page(show))) for path, show in PAGES),
-        *(Route(path, served.guarded(served.action(act)), methods=["POST"]) for path, act in ACTIONS),
+        *(Route(action.path, served.guarded(served.action(action)), methods=["POST"]) for action in ACTIONS),
         *(Route(path, served.guarded(served.download(download))) for path, download in DOWNLOADS),
         *(Route(path, served.guarded(served.events(follow))) for path, follow in EVENTS),
     ]
@@ -147,15 +147,29 @@ class _Console:
 
         return serve
 
-    def action(self, act: Act) -> Endpoint:
+    def action(self, action: Action) -> Endpoint:
         async def serve(request: Request) -> Response:
             form = await self._own_form(request)
             if not self._settings.write:
                 raise HTTPException(403, "This console shows only: it was started without console.write.")
             user = self._user(request)
             who = "A visitor" if user is None else f"User {_shown(user.name)}"
-            path = printable(request.url.path)
-            logger.info("%s at %s changes something: POST %s", who, _address(request), path)
+            who = f"{who} at {_address(request)}"
+            fields = ", ".join(f"{name}={cut(form[name])!r}" for name in action.told if form.get(name))
+            what = f"POST {printable(request.url.path)}{fields and f' ({fields})'}"
+
+            def act(visit: Visit) -> str:
+                try:
+                    shown_at = action.act(visit)
+                except Exception as error:
+                    reason = getattr(expected(error), "error", type(error).__name__)
+                    # What was sent and not answered may be done.
+                    outcome = "got no answer" if isinstance(error, OSError) else "is refused"
+                    logger.info("%s %s: %s: %s", who, outcome, what, _shown(reason))
+                    raise
+                logger.info("%s has made a change: %s", who, what)
+                return shown_at
+
             return RedirectResponse(await self._visit(request, act, form), 303)
 
         return serve

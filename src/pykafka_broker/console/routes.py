@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from starlette.responses import Response
 
@@ -22,6 +22,7 @@ from pykafka_broker.console import (
 )
 from pykafka_broker.console.page import Link, Page
 from pykafka_broker.console.visit import Visit
+from pykafka_broker.system.named_tuple import NamedTuple
 
 Show = Callable[[Visit], Page]
 #: Makes a change, and returns the URL of the page that shows it.
@@ -29,6 +30,15 @@ Act = Callable[[Visit], str]
 Download = Callable[[Visit], Response]
 #: Returns what returns the next numbers of a page.
 Follow = Callable[[Visit], Callable[[], object]]
+
+
+class Action(NamedTuple):
+    """A change, and the fields of its form that its line in the log names beside the path."""
+
+    path: str
+    act: Act
+    told: Sequence[str] = ()
+
 
 PAGES: tuple[tuple[str, Show], ...] = (
     ("/", cluster.show),
@@ -49,18 +59,18 @@ PAGES: tuple[tuple[str, Show], ...] = (
     ("/disks", disks.show),
     ("/spark", spark.show),
 )
-ACTIONS: tuple[tuple[str, Act], ...] = (
-    ("/topics", topics.create),
-    ("/topics/{topic}/partitions", topics.add),
-    ("/topics/{topic}/configs", topics.configure),
-    ("/topics/{topic}/delete", topics.delete),
-    ("/topics/{topic}/produce", messages.produce),
-    ("/groups/reset", groups.reset),
-    ("/groups/delete", groups.delete),
-    ("/transactions/abort", transactions.abort),
-    ("/transactions/hanging/abort", transactions.abort_hanging),
-    ("/access/add", access.add),
-    ("/access/remove", access.remove),
+ACTIONS = (
+    Action("/topics", topics.create, ("name", "partitions", "replication_factor", "configs")),
+    Action("/topics/{topic}/partitions", topics.add, ("partitions",)),
+    Action("/topics/{topic}/configs", topics.configure, ("key", "value")),
+    Action("/topics/{topic}/delete", topics.delete),
+    Action("/topics/{topic}/produce", messages.produce),
+    Action("/groups/reset", groups.reset, ("group", "offsets")),
+    Action("/groups/delete", groups.delete, ("group",)),
+    Action("/transactions/abort", transactions.abort, ("id",)),
+    Action("/transactions/hanging/abort", transactions.abort_hanging, ("topic", "partition", "offset")),
+    Action("/access/add", access.add, tuple(access.CHOICES)),
+    Action("/access/remove", access.remove, tuple(access.CHOICES)),
 )
 DOWNLOADS: tuple[tuple[str, Download], ...] = (
     ("/topics/{topic}/messages/jsonl", messages.download_json),

@@ -57,6 +57,13 @@ async def test_only_the_keys_named_are_changed(user: User, version: int) -> None
     assert await user.config(TOPIC, "t", "retention.ms") == "604800000"
 
 
+async def test_a_key_that_is_not_set_can_be_deleted_and_may_be_unknown(user: User) -> None:
+    """As in Apache Kafka, whose controller looks at the values that are left."""
+    await user.create_topic("t")
+    for key in ("retention.ms", "no.such", ""):
+        assert await altered(user, resource(TOPIC, "t", (key, DELETE, None))) == DONE
+
+
 async def test_lists_are_appended_to_and_subtracted_from(user: User) -> None:
     await user.create_topic("t")
     policy = "cleanup.policy"

@@ -27,10 +27,13 @@ class Html(HTMLParser):
         self.tables: dict[str, list[list[str]]] = {}
         #: Method and action -> fields with their values.
         self.forms: dict[tuple[str, str], dict[str, str]] = {}
+        #: Method and action -> the fields that a browser wants filled in.
+        self.required: dict[tuple[str, str], list[str]] = {}
         self.alerts: list[str] = []
         self.tags: list[str] = []
         self._rows: list[list[str]] = []
         self._form: dict[str, str] = {}
+        self._required: list[str] = []
         self._select = ""
         self._href = ""
         self._collected: list[str] = []
@@ -49,7 +52,10 @@ class Html(HTMLParser):
             self._href = given.get("href", "")
         elif tag == "form":
             self._form = self.forms[given["method"], given["action"]] = {}
+            self._required = self.required[given["method"], given["action"]] = []
         elif tag == "input":
+            if "required" in given:
+                self._required.append(given["name"])
             self._form[given["name"]] = given.get("value", "")
         elif tag == "textarea":
             self._form[given["name"]] = ""

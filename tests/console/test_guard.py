@@ -7,6 +7,7 @@ import re
 import pytest
 
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offsets import commit_until_done
 from pykafka_broker.console.guard import MAX_FORM_BYTES, host_name
 from pykafka_broker.console.routes import ACTIONS
 from pykafka_broker.console.settings import Settings
@@ -93,7 +94,7 @@ def test_the_cookie_is_for_this_site_alone(broker: str) -> None:
     assert "set-cookie" not in again
 
 
-@pytest.mark.parametrize("path", [path for path, _ in ACTIONS] + ["/sign-in", "/sign-out"])
+@pytest.mark.parametrize("path", [action.path for action in ACTIONS] + ["/sign-in", "/sign-out"])
 def test_a_form_that_no_page_has_made_does_nothing(writer: Browser, broker: str, path: str) -> None:
     token = writer.page("/sign-in").forms["post", "/sign-in"]["token"]
     with Browser(Settings(broker, write=True)) as another:
@@ -106,7 +107,7 @@ def test_a_form_that_no_page_has_made_does_nothing(writer: Browser, broker: str,
     assert without_cookie.status_code == 403
 
 
-@pytest.mark.parametrize("path", [path for path, _ in ACTIONS])
+@pytest.mark.parametrize("path", [action.path for action in ACTIONS])
 def test_a_console_that_shows_only_changes_nothing(reader: Browser, path: str) -> None:
     token = reader.page("/sign-in").forms["post", "/sign-in"]["token"]
 
@@ -114,6 +115,27 @@ def test_a_console_that_shows_only_changes_nothing(reader: Browser, path: str) -
 
     assert answer.status == 403
     assert "shows only" in answer.page.source
+
+
+def test_a_form_without_what_its_page_requires_does_nothing(writer: Browser, client: Client) -> None:
+    """Browsers check it, and not every program that sends a form is one."""
+    create(client, "filled")
+    commit_until_done(client, "fillers", {("filled", 0): 0})
+    pages = [
+        *(writer.page(path) for path in ("/sign-in", "/topics", "/topics/filled", "/access")),
+        *(writer.page(path, group="fillers", to="to_latest") for path in ("/groups/of", "/groups/reset")),
+    ]
+    told: dict[str, list[str]] = {}
+    for page in pages:
+        for (method, action), names in page.required.items():
+            for name in names if method == "post" else ():
+                refused = writer.send(page, action, **{name: " "})
+                assert refused.status == 400, action
+                told.setdefault(action, []).append(refused.page.alerts[-1])
+
+    assert told["/topics/filled/configs"] == ["Nothing is done: the field key is empty."]
+    assert told["/sign-in"][0] == "Nothing is done: the field user is empty."
+    assert {"/topics", "/topics/filled/partitions", "/groups/delete", "/access/remove"} < told.keys()
 
 
 def test_pages_that_show_only_offer_no_changes(reader: Browser, client: Client) -> None:

@@ -129,8 +129,13 @@ def test_what_the_cluster_refuses_is_told(writer: Browser, client: Client) -> No
     page = writer.page("/topics/refusing")
 
     misspelt = writer.send(page, "/topics/refusing/configs", key="retention.mss", value="1")
+    unset = writer.send(page, "/topics/refusing/configs", key="retention.mss")
+    by_default = writer.send(page, "/topics/refusing/configs", key="retention.ms")
     fewer = writer.send(page, "/topics/refusing/partitions", partitions="1")
     nonsense = writer.send(page, "/topics/refusing/partitions", partitions="many")
 
-    assert (misspelt.status, fewer.status, nonsense.status) == (400, 400, 400)
+    for answer in (misspelt, unset, by_default, fewer, nonsense):
+        assert answer.status == 400
     assert "Did you mean &#39;retention.ms&#39;?" in misspelt.page.source
+    assert "does not set &#39;retention.mss&#39; itself. Did you mean" in unset.page.source
+    assert "does not set &#39;retention.ms&#39; itself." in by_default.page.source

@@ -63,7 +63,7 @@ def pairs(entries: tuple[str, ...], option: str) -> list[tuple[str, str]]:
     result = []
     for entry in entries:
         key, equals, value = entry.partition("=")
-        if not equals or not key:
+        if not equals or not (key := key.strip()):
             raise click.BadParameter(f"{entry!r} is not KEY=VALUE", param_hint=option)
-        result.append((key.strip(), value))
+        result.append((key, value))
     return result

@@ -95,7 +95,7 @@ def _acl(visit: Visit) -> Acl:
     """
     fields = {name: visit.given(name) for name in CHOICES}
     for name, values in CHOICES.items():
-        if not fields[name] or (values and fields[name] not in values):
+        if values and fields[name] not in values:
             raise click.ClickException(f"{fields[name]!r} is no {name.replace('_', ' ')}")
     if fields["resource_type"] == "CLUSTER":
         fields |= {"resource_name": CLUSTER_NAME, "pattern_type": "LITERAL"}

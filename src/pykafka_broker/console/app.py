@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -152,10 +152,12 @@ class _Console:
             form = await self._own_form(request)
             if not self._settings.write:
                 raise HTTPException(403, "This console shows only: it was started without console.write.")
+            _check_filled_in(form, action.required)
             user = self._user(request)
             who = "A visitor" if user is None else f"User {_shown(user.name)}"
             who = f"{who} at {_address(request)}"
-            fields = ", ".join(f"{name}={cut(form[name])!r}" for name in action.told if form.get(name))
+            told = (*action.required, *action.optional)
+            fields = ", ".join(f"{name}={cut(form[name])!r}" for name in told if form.get(name))
             what = f"POST {printable(request.url.path)}{fields and f' ({fields})'}"
 
             def act(visit: Visit) -> str:
@@ -249,6 +251,8 @@ class _Console:
 
     async def signed_in(self, request: Request) -> Response:
         form = await self._own_form(request)
+        # A password may be spaces; an empty one is refused by the broker.
+        _check_filled_in(form, ("user",))
         tls = None if self._settings.security is None else self._settings.security.tls
         mechanism = form.get("mechanism", "")
         login = login_of(
@@ -352,6 +356,17 @@ class _Console:
     def _with_cookie(self, response: Response, session_id: str, request: Request) -> Response:
         response.headers["Set-Cookie"] = self._cookies.header(session_id, request.url.scheme)
         return response
+
+
+def _check_filled_in(form: Mapping[str, str], required: Sequence[str]) -> None:
+    """Go on if no required field of a form is empty, which a browser checks, and nothing else.
+
+    Raises:
+        HTTPException: one is.
+    """
+    for name in required:
+        if not form.get(name, "").strip():
+            raise HTTPException(400, f"Nothing is done: the field {name.replace('_', ' ')} is empty.")
 
 
 def _shown(name: str) -> str:

@@ -33,11 +33,14 @@ Follow = Callable[[Visit], Callable[[], object]]
 
 
 class Action(NamedTuple):
-    """A change, and the fields of its form that its line in the log names beside the path."""
+    """A change. Its line in the log names the path and the fields of its form that say what is changed: those
+    without which it is refused, and those that may be empty.
+    """
 
     path: str
     act: Act
-    told: Sequence[str] = ()
+    required: Sequence[str] = ()
+    optional: Sequence[str] = ()
 
 
 PAGES: tuple[tuple[str, Show], ...] = (
@@ -60,9 +63,9 @@ PAGES: tuple[tuple[str, Show], ...] = (
     ("/spark", spark.show),
 )
 ACTIONS = (
-    Action("/topics", topics.create, ("name", "partitions", "replication_factor", "configs")),
+    Action("/topics", topics.create, ("name",), ("partitions", "replication_factor", "configs")),
     Action("/topics/{topic}/partitions", topics.add, ("partitions",)),
-    Action("/topics/{topic}/configs", topics.configure, ("key", "value")),
+    Action("/topics/{topic}/configs", topics.configure, ("key",), ("value",)),
     Action("/topics/{topic}/delete", topics.delete),
     Action("/topics/{topic}/produce", messages.produce),
     Action("/groups/reset", groups.reset, ("group", "offsets")),

@@ -20,6 +20,7 @@ from pykafka_broker.cli.configs import (
     source_of,
 )
 from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, pairs
+from pykafka_broker.cli.suggestions import meant_config
 from pykafka_broker.cli.topics import (
     NewTopics,
     Topic,
@@ -195,10 +196,21 @@ def add(visit: Visit) -> str:
 
 
 def configure(visit: Visit) -> str:
-    """Set a config of a topic; without a value, it is the default again."""
+    """Set a config of a topic; without a value, it is the default again.
+
+    Raises:
+        click.ClickException: there is no value, and the topic does not set the config: Kafka's brokers accept
+            the deletion of any key.
+    """
     name, key, value = visit.path["topic"], visit.given("key"), visit.given("value")
+    resource = Resource(TOPIC, name)
+    found = () if value else config_entries(visit.client, resource, documentation=False, keys=[key])
+    if not value and source_of(resource) not in [entry.source for entry in found]:
+        meant = meant_config(key, TOPIC.resource_type)
+        question = f" Did you mean {meant!r}?" if meant else ""
+        raise click.ClickException(f"Nothing is changed: topic {name} does not set {key!r} itself.{question}")
     change = Change(key, SET, value) if value else Change(key, DELETE, None)
-    alter_configs(visit.client, Resource(TOPIC, name), [change], None, dry_run=False)
+    alter_configs(visit.client, resource, [change], None, dry_run=False)
     return url(topic_url(name), done="changed")
 
 

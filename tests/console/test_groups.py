@@ -161,7 +161,11 @@ def test_other_offsets_are_shown_and_then_set(
     committed(client, topic, topic, 2)
 
     preview = writer.page("/groups/reset", group=topic, to=to, value=value, topics=f"{topic}:0")
-    assert preview.rows(f"New offsets of {topic}") == [[topic, "0", "2", str(new)]]
+    shown = [topic, "0", "2", *(["99"] if value == "99" else []), str(new)]
+    assert preview.rows(f"New offsets of {topic}") == [shown]
+    assert ("In 1 partition the offset that is asked for is outside of the log" in preview.source) == (
+        value == "99"
+    )
     assert offsets(client, topic) == {(topic, 0): 2}, "it was a look"
 
     done = writer.send(preview, "/groups/reset")
@@ -209,12 +213,15 @@ def test_the_offsets_that_were_shown_are_set(writer: Browser, client: Client) ->
 def test_a_group_with_members_keeps_its_offsets(writer: Browser, client: Client, broker: str) -> None:
     written(client, "busy", "0", "1")
     committed(client, "busy", "busy", 1)
+    offered = writer.page("/groups/reset", group="busy", to="to_earliest")
     with member_of("busy", "busy", broker):
         preview = writer.page("/groups/reset", group="busy", to="to_earliest")
-        refused = writer.send(preview, "/groups/reset")
+        refused = writer.send(offered, "/groups/reset")
 
+    assert ("post", "/groups/reset") not in preview.forms
     assert refused.status == 400
-    assert "the current state is Stable" in refused.page.source
+    for page in (preview, refused.page):
+        assert "the current state is Stable" in page.source
     assert offsets(client, "busy") == {("busy", 0): 1}
 
 

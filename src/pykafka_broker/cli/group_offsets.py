@@ -45,11 +45,24 @@ def new_offsets(
     how: str,
     value: Any,
 ) -> dict[PartitionKey, int]:
-    """The new offset of each partition."""
+    """The new offset of each partition: the nearest to the wanted one that is inside of the log."""
+    return {
+        p: new for p, (_, new) in wanted_and_new_offsets(client, partitions, committed, how, value).items()
+    }
+
+
+def wanted_and_new_offsets(
+    client: Client,
+    partitions: Sequence[PartitionKey],
+    committed: Mapping[PartitionKey, int],
+    how: str,
+    value: Any,
+) -> dict[PartitionKey, tuple[int, int]]:
+    """The wanted offset of each partition, which may be outside of its log, and the new one."""
     first = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
     end = list_offsets(client, dict.fromkeys(partitions, LATEST))
-    wanted = _wanted(client, partitions, committed, end, how, value)
-    return {p: min(max(wanted.get(p, first[p]), first[p]), end[p]) for p in partitions}
+    wanted = {**first, **_wanted(client, partitions, committed, end, how, value)}
+    return {p: (wanted[p], min(max(wanted[p], first[p]), end[p])) for p in partitions}
 
 
 def _wanted(

@@ -11,13 +11,14 @@ import click
 from pykafka_broker.cli.cells import Column, Styled, Table
 from pykafka_broker.cli.explain.gathering import explained
 from pykafka_broker.cli.explain.group import state_fact
-from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets
+from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, wanted_and_new_offsets
 from pykafka_broker.cli.group_state import describe_group, positions, state_cell
 from pykafka_broker.cli.groups import check_inactive, member_table, offset_table, state_table
 from pykafka_broker.cli.offsets import LONG_MAX, parse_number
 from pykafka_broker.cli.options import INT32_MAX
 from pykafka_broker.cli.reset_offsets import ABSOLUTE_TARGETS, TARGETS
 from pykafka_broker.cli.share_group_state import describe_share_group, set_start_offsets, start_offsets
+from pykafka_broker.cli.share_groups import check_empty
 from pykafka_broker.cli.share_groups import member_table as share_member_table
 from pykafka_broker.cli.share_groups import offset_table as share_offset_table
 from pykafka_broker.cli.share_groups import state_table as share_state_table
@@ -47,6 +48,7 @@ from pykafka_broker.console.visit import Visit
 from pykafka_broker.machine.history import Kind
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.system.wording import counted
 
 TO = {
     "to_earliest": "the first record",
@@ -229,23 +231,41 @@ def preview(visit: Visit) -> Page:
         Column("TOPIC"),
         Column("PARTITION", is_number=True),
         Column("OFFSET NOW", is_number=True),
+        Column("ASKED FOR", is_number=True, drop=1),
         Column("NEW OFFSET", is_number=True),
     )
-    rows: list[Sequence[HtmlCell]] = [[*key, now.get(key), offset] for key, offset in sorted(new.items())]
+    rows: list[Sequence[HtmlCell]] = [
+        [*key, now.get(key), None if wanted == offset else wanted, offset]
+        for key, (wanted, offset) in sorted(new.items())
+    ]
     parts: list[Part] = [
         _reset_form(visit, name, is_share=is_share),
         listing(Table(columns), f"New offsets of {name}", rows),
     ]
-    if visit.can_write and new:
+    if clamped := sum(wanted != offset for wanted, offset in new.values()):
+        outside = f"In {counted(clamped, 'partition')} the offset that is asked for is outside of the log:"
+        parts.append(Text(f"{outside} the new one is the log's first offset, or its end.", "warning"))
+    if why_not := _why_offsets_stay(visit.client, name, is_share=is_share):
+        parts.append(Text(why_not, "warning"))
+    elif visit.can_write and new:
         # The offsets that are shown: computed again, the end, a time or a shift would be elsewhere.
         shown = ",".join(
-            f"{topic}:{partition}:{offset}" for (topic, partition), offset in sorted(new.items())
+            f"{topic}:{partition}:{offset}" for (topic, partition), (_, offset) in sorted(new.items())
         )
         hidden = [("group", name), ("offsets", shown)]
         parts.append(Form("/groups/reset", "Set these offsets", hidden=hidden, is_dangerous=True))
-    elif not visit.can_write:
+    if not visit.can_write:
         parts.append(Text("Nothing is changed: this console shows only."))
     return Page(f"Other offsets of {name}", (Section("Preview", parts),), (Link("Group", group_url(name)),))
+
+
+def _why_offsets_stay(client: Client, name: str, *, is_share: bool) -> str:
+    """Why the offsets of a group cannot be set now; "" if they can."""
+    try:
+        (check_empty if is_share else check_inactive)(client, name)
+    except click.ClickException as error:
+        return f"{error.message} Stop its members, and ask again."
+    return ""
 
 
 def reset(visit: Visit) -> str:
@@ -277,8 +297,8 @@ def _shown_offsets(text: str) -> dict[PartitionKey, int]:
 
 def _new_offsets(
     client: Client, asked: Mapping[str, str], *, is_share: bool
-) -> tuple[Mapping[PartitionKey, int | None], dict[PartitionKey, int]]:
-    """The offsets of a group now, and those that are asked for.
+) -> tuple[Mapping[PartitionKey, int | None], dict[PartitionKey, tuple[int, int]]]:
+    """The offsets of a group now, and of each partition the one that is asked for and the new one.
 
     Raises:
         click.ClickException: what is asked for makes no sense.
@@ -298,7 +318,7 @@ def _new_offsets(
         target = _number(value, least=0 if how == "to_offset" else -LONG_MAX)
     elif how in WITH_TEXT and not value:
         raise click.ClickException(f"Say which: {TO[how]}")
-    return now, new_offsets(client, partitions, {} if is_share else now, how, target)
+    return now, wanted_and_new_offsets(client, partitions, {} if is_share else now, how, target)
 
 
 def _number(text: str, least: int) -> int:

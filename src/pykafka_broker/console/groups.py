@@ -9,15 +9,21 @@ from typing import Any
 import click
 
 from pykafka_broker.cli.cells import Column, Styled, Table
+from pykafka_broker.cli.explain.explanation import Fact
 from pykafka_broker.cli.explain.gathering import explained
 from pykafka_broker.cli.explain.group import state_fact
 from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, wanted_and_new_offsets
-from pykafka_broker.cli.group_state import describe_group, positions, state_cell
+from pykafka_broker.cli.group_state import Group, describe_group, positions, state_cell
 from pykafka_broker.cli.groups import check_inactive, member_table, offset_table, state_table
 from pykafka_broker.cli.offsets import LONG_MAX, parse_number
 from pykafka_broker.cli.options import INT32_MAX
 from pykafka_broker.cli.reset_offsets import ABSOLUTE_TARGETS, TARGETS
-from pykafka_broker.cli.share_group_state import describe_share_group, set_start_offsets, start_offsets
+from pykafka_broker.cli.share_group_state import (
+    ShareGroup,
+    describe_share_group,
+    set_start_offsets,
+    start_offsets,
+)
 from pykafka_broker.cli.share_groups import check_empty
 from pykafka_broker.cli.share_groups import member_table as share_member_table
 from pykafka_broker.cli.share_groups import offset_table as share_offset_table
@@ -105,10 +111,19 @@ def show(visit: Visit) -> Page:
         KafkaError: GROUP_ID_NOT_FOUND, or another error of the coordinator.
     """
     client, name = visit.client, visit.query.get("group", "")
-    is_share = _is_share(client, name)
-    tables = _of_share_group(client, name) if is_share else _of_group(client, name)
-    state, about, members, offsets = tables
-    why = explained(client, Kind.GROUP, name, lambda *_: [state_fact(state)], visit.settings.history)
+    found: Group | ShareGroup | None = None
+
+    def state(*_: object) -> list[Fact]:
+        nonlocal found
+        found = _described(client, name)
+        return [state_fact(found.state)]
+
+    # The state is asked for once, next to what the brokers tell about it.
+    why = explained(client, Kind.GROUP, name, state, visit.settings.history)
+    if found is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {name} not found.")
+    is_share = isinstance(found, ShareGroup)
+    about, members, offsets = _tables(client, found)
     sections = [
         Section("State", (about, *explain.parts(visit, "/groups/of", why))),
         Section("Members", (one_page(members, "/groups/of", visit.query, "members"),)),
@@ -129,36 +144,50 @@ def committed(client: Client, name: str) -> dict[PartitionKey, CommittedOffset]:
     return client.at_coordinator(name, lambda node_id: committed_with_metadata(client, node_id, name))
 
 
-def _is_share(client: Client, name: str) -> bool:
-    """Whether a group's coordinator knows it as a share group."""
+def _described(client: Client, name: str) -> Group | ShareGroup:
+    """A group of any kind.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND, or another error of the coordinator.
+    """
+    return _share_group(client, name) or describe_group(client, name)
+
+
+def _share_group(client: Client, name: str) -> ShareGroup | None:
+    """A group, if its coordinator knows it as a share group."""
     try:
-        describe_share_group(client, name)
+        return describe_share_group(client, name)
     except KafkaError as error:
         # Brokers that know no share groups refuse the version.
         if error.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-            return False
+            return None
         raise
-    return True
 
 
-def _of_group(client: Client, name: str) -> tuple[str, Listing, Listing, Listing]:
-    group = describe_group(client, name)
+def _is_share(client: Client, name: str) -> bool:
+    return _share_group(client, name) is not None
+
+
+def _tables(client: Client, group: Group | ShareGroup) -> tuple[Listing, Listing, Listing]:
+    """A group's state, its members and its offsets."""
+    return _of_share_group(client, group) if isinstance(group, ShareGroup) else _of_group(client, group)
+
+
+def _of_group(client: Client, group: Group) -> tuple[Listing, Listing, Listing]:
     group = group._replace(offsets=positions(client, group))
     return (
-        group.state,
-        listing(state_table(group), f"Group {name}"),
-        listing(member_table(group), f"Members of {name}")._replace(details=()),
-        _with_courses(offset_table(group), name),
+        listing(state_table(group), f"Group {group.group}"),
+        listing(member_table(group), f"Members of {group.group}")._replace(details=()),
+        _with_courses(offset_table(group), group.group),
     )
 
 
-def _of_share_group(client: Client, name: str) -> tuple[str, Listing, Listing, Listing]:
-    group = describe_share_group(client, name)._replace(offsets=start_offsets(client, name))
+def _of_share_group(client: Client, group: ShareGroup) -> tuple[Listing, Listing, Listing]:
+    group = group._replace(offsets=start_offsets(client, group.group))
     return (
-        group.state,
-        listing(share_state_table(group), f"Share group {name}"),
-        listing(share_member_table(group), f"Members of {name}")._replace(details=()),
-        _with_courses(share_offset_table(group), name),
+        listing(share_state_table(group), f"Share group {group.group}"),
+        listing(share_member_table(group), f"Members of {group.group}")._replace(details=()),
+        _with_courses(share_offset_table(group), group.group),
     )
 
 

@@ -42,7 +42,7 @@ class Search(NamedTuple):
 
     text: str = ""
     part: str = PARTS[0]
-    #: The steps of a path; none for the whole decoded value.
+    #: The steps of a path; none for the whole value.
     path: tuple[str | int, ...] = ()
     #: The value at the path as JSON or text; "" if any will do.
     equals: str = ""
@@ -56,7 +56,8 @@ class Search(NamedTuple):
                 return False
         if not self.path and not self.equals:
             return True
-        found = at_path(decoded, self.path)
+        # A value that was not decoded is its text.
+        found = value if decoded is None and not self.path else at_path(decoded, self.path)
         if found is _ABSENT:
             return False
         return self.equals in ("", found) or self.equals == json.dumps(found, default=str, ensure_ascii=False)

@@ -56,6 +56,51 @@ def test_the_last_records_are_shown_first_with_all_their_parts(reader: Browser, 
     assert rows[0][2] == record_time(1767323045000)
 
 
+def test_of_several_partitions_the_newest_records_are_shown_by_their_times(
+    reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "SHOWN", 4)
+    create(client, "spread", partitions=3)
+    for at in range(6):
+        Writer(client, "spread", timestamp_ms=1767323045000 + at, partition=at % 3).write(
+            [NewRecord(None, str(at).encode())]
+        )
+
+    page = reader.page("/topics/spread/messages")
+    one = reader.page("/topics/spread/messages", partition="1")
+    every = reader.page("/topics/spread/messages", **{"from": "beginning"})
+
+    assert values(page, "spread") == ["2", "3", "4", "5"]
+    assert "They are the newest of 6: choose a partition to see the others." in page.source
+    assert values(one, "spread") == ["1", "4"]
+    assert "They are the newest" not in one.source
+    rest = reader.page(every.links["Go on"])
+    assert sorted(values(every, "spread") + values(rest, "spread")) == list("012345")
+
+
+def test_where_the_log_ends_is_said_of_an_offset_behind_it(reader: Browser, client: Client) -> None:
+    written(client, "short", "0", "1")
+
+    behind = reader.page("/topics/short/messages", **{"from": "999999"})
+    end = reader.page("/topics/short/messages", **{"from": "2"})
+
+    assert "Logs end before that offset: that of partition 0 at 2." in behind.source
+    assert "Logs end before" not in end.source
+
+
+def test_a_wrong_place_is_told_by_the_name_of_its_field(reader: Browser, client: Client) -> None:
+    written(client, "misplaced", "0")
+
+    answers = [
+        reader.get("/topics/misplaced/messages", **{"from": place})
+        for place in ("nowhere", "@nowhen", "1" + "0" * 30)
+    ]
+
+    assert [answer.status for answer in answers] == [400] * 3
+    assert "Invalid value for From: &#39;nowhere&#39; is none of beginning, " in answers[0].page.source
+    assert all("--" not in answer.page.source for answer in answers)
+
+
 @pytest.mark.parametrize(
     ("query", "wanted"),
     [

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from pathlib import Path
 from typing import TypeVar
 
+import click
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -24,6 +25,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pykafka_broker.cli import expected
+from pykafka_broker.cli.output import Failure
 from pykafka_broker.client.core.authentication import STRONGEST_FIRST
 from pykafka_broker.client.core.connection import ClientSecurity
 from pykafka_broker.client.security import login_of
@@ -164,7 +166,7 @@ class _Console:
                 try:
                     shown_at = action.act(visit)
                 except Exception as error:
-                    reason = getattr(expected(error), "error", type(error).__name__)
+                    reason = getattr(_failure(error), "error", type(error).__name__)
                     # What was sent and not answered may be done.
                     outcome = "got no answer" if isinstance(error, OSError) else "is refused"
                     logger.info("%s %s: %s: %s", who, outcome, what, _shown(reason))
@@ -216,7 +218,7 @@ class _Console:
                         news = await run_in_threadpool(follow, visit)
                     told = await run_in_threadpool(news)
                 except Exception as error:
-                    failure = expected(error)
+                    failure = _failure(error)
                     if failure is None:
                         raise
                     told = {"error": failure.error}
@@ -315,7 +317,7 @@ class _Console:
             except HTTPException as error:
                 return self._failed(request, error.status_code, error.detail)
             except Exception as error:
-                failure = expected(error)
+                failure = _failure(error)
                 if failure is None:
                     raise
                 if isinstance(error, KafkaError):
@@ -367,6 +369,13 @@ def _check_filled_in(form: Mapping[str, str], required: Sequence[str]) -> None:
     for name in required:
         if not form.get(name, "").strip():
             raise HTTPException(400, f"Nothing is done: the field {name.replace('_', ' ')} is empty.")
+
+
+def _failure(error: Exception) -> Failure | None:
+    """The failure to show for an error that is not a bug; a wrong value has the name of its field."""
+    if isinstance(error, click.BadParameter) and isinstance(error.param_hint, str):
+        error.param_hint = error.param_hint.removeprefix("--").capitalize()
+    return expected(error)
 
 
 def _shown(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterator, Sequence
+from heapq import nlargest
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -89,10 +90,13 @@ class Scan:
         at = visit.asked("at")
         start = _positions(at) if at else {}
         places = Places(client, topic, tuple(start) or partitions, read_committed=False)
-        start = start or places.start(visit.asked("from") or LAST, None)
+        where = visit.asked("from") or LAST
+        start = start or places.start(where, None)
+        #: Whether it reads the last records of each of several partitions.
+        self.is_of_last = not at and where.startswith("-") and len(start) > 1
         self.reader = Reader(client, topic, start, places.end("end"))
-        #: Records that were read.
-        self.scanned = 0
+        #: Records that were read, and those of them that match.
+        self.scanned = self.matched = 0
         self._decode = decoder(visit.settings, topic, visit.asked("as"), visit.asked("message"))
         self._search = _search(visit)
 
@@ -108,14 +112,39 @@ class Scan:
                     if self._matches(found):
                         # Who stops here goes on behind this record.
                         self.reader.positions.update(after | _first_of(chunk[number:]))
+                        self.matched += 1
                         yield found
                 self.reader.positions.update(after)
+
+    def page(self) -> list[Found]:
+        """The first records that match; of the last ones of several partitions the newest, by their times."""
+        if not self.is_of_last:
+            return list(islice(self.matches(), SHOWN))
+        return sorted(nlargest(SHOWN, self.matches(), key=_age_order), key=_age_order)
+
+    def notes(self, found: list[Found]) -> list[Text]:
+        """What there is to say about a page."""
+        notes = [Text(f"{counted(len(found), 'record')} of {self.scanned} that were read.")]
+        if len(found) < self.matched:
+            notes.append(
+                Text(f"They are the newest of {self.matched}: choose a partition to see the others.")
+            )
+        ends = self.reader.ends
+        if before := [p for p, position in self.reader.positions.items() if position > ends[p]]:
+            where = listed([f"that of partition {partition} at {ends[partition]}" for partition in before])
+            notes.append(Text(f"Logs end before that offset: {where}.", "warning"))
+        return notes
 
     def _matches(self, found: Found) -> bool:
         record = found.read.record
         return self._search.matches(
             as_text(record.key), found.value.text, headers_text(record.headers), found.value.decoded
         )
+
+
+def _age_order(found: Found) -> tuple[int, int, int]:
+    """The key that sorts records by their times."""
+    return found.read.record.timestamp, found.read.partition, found.read.record.offset
 
 
 def chosen(visit: Visit) -> tuple[int, ...]:
@@ -189,10 +218,9 @@ def show(visit: Visit) -> Page:
     topic = visit.path["topic"]
     partitions, left_out = readable(visit)
     scan = Scan(visit, partitions)
-    found = list(islice(scan.matches(), SHOWN))
+    found = scan.page()
     others = {key: value for key, value in visit.query.items() if key not in ("at", "done")}
-    parts: list[Part] = [_form(visit), *left_out, _table(topic, found)]
-    parts.append(Text(f"{counted(len(found), 'record')} of {scan.scanned} that were read."))
+    parts: list[Part] = [_form(visit), *left_out, _table(topic, found), *scan.notes(found)]
     # From where this page begins, also after "Go on".
     same = {**others, "at": visit.asked("at")}
     links = [
@@ -249,7 +277,8 @@ def _form(visit: Visit) -> Form:
             "from",
             "From",
             visit.asked("from") or LAST,
-            hint="-50: the last 50 of each partition; 120: an offset; @2026-01-31T12:00: a time; beginning",
+            hint="-50: the last 50 of each partition, the newest shown; 120: an offset; "
+            "@2026-01-31T12:00: a time; beginning",
         ),
         Field("partition", "Partition", visit.asked("partition"), hint="all if empty"),
         Field("as", "Read values as", visit.asked("as"), "select", choices(visit.settings)),

@@ -20,11 +20,12 @@ properties file, serves these pages over HTTP:
 A node is ready when it has started, hears from the active controller and has taken up all committed metadata,
 and a broker when it is unfenced as well.
 
-Metrics need `prometheus-client` (`pip install 'pykafka-broker[metrics]'`), which is imported only if a
-listener is configured. The pages are for everyone who reaches the address: there is neither TLS nor a login,
-so bind an address that only your monitoring reaches. `/explain` has principals, client ids and addresses of
-clients: a listener on any other address than a loopback one (127.0.0.1, ::1, localhost) refuses it, as does
-one that is asked by another host name. If your monitoring is elsewhere, list two listeners:
+Metrics need `prometheus-client`, which [the extra](operations.md#installing) `metrics` brings
+(`pip install '.[metrics]'` in a checkout) and which is imported only if a listener is configured. The pages
+are for everyone who reaches the address: there is neither TLS nor a login, so bind an address that only your
+monitoring reaches. `/explain` has principals, client ids and addresses of clients: a listener on any other
+address than a loopback one (127.0.0.1, ::1, localhost) refuses it, as does one that is asked by another host
+name. If your monitoring is elsewhere, list two listeners:
 `metrics.listeners=http://0.0.0.0:9644,http://127.0.0.1:9645`.
 
 Names, labels and types are those that the MBeans of Apache Kafka get from the JMX exporter with Strimzi's

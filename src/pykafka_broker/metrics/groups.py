@@ -237,7 +237,10 @@ def _partitions(coordinator: str) -> Family:
     )
 
 
-_LAG = "The high watermark minus the committed offset, where this node has a replica of the partition"
+_LAG = (
+    "The high watermark minus the committed offset, where this node has a replica of the partition; no lag "
+    "where the group has committed no offset"
+)
 FAMILIES = (
     Family(
         "kafka_consumergroup_current_offset",
@@ -259,7 +262,7 @@ FAMILIES = (
         "kafka_consumergroup_current_offset_sum",
         "gauge",
         "consumergroup topic",
-        "The committed offsets of all partitions of a topic.",
+        "The committed offsets of a topic.",
         "",
         _offsets(_current, is_sum=True),
     ),
@@ -267,7 +270,7 @@ FAMILIES = (
         "kafka_consumergroup_lag_sum",
         "gauge",
         "consumergroup topic",
-        "The lags of all partitions of a topic.",
+        "The lags of all partitions of a topic in which the group has committed an offset.",
         "",
         _offsets(_lag, is_sum=True),
     ),

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import BrokerResponseError, KafkaError, NoError, OffsetOutOfRangeError, for_code
+from kafka.errors import (
+    BrokerResponseError,
+    KafkaConnectionError,
+    KafkaError,
+    NoError,
+    OffsetOutOfRangeError,
+    for_code,
+)
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.structs import OffsetAndMetadata
 
@@ -55,9 +62,11 @@ class KafkaPythonMember(Member):
     def poll(self, timeout_s: float) -> list[Record]:
         # A poll that times out while the answer to its SyncGroup is on its way loses the assignment for good
         # (3.0.12): its metadata refresh, 100 ms after the first join, makes that likely with short polls.
-        with refusals():
+        # It also passes on, as retriable, that the node it asked for metadata is gone: programs poll again.
+        with refusals(), suppress(KafkaConnectionError):
             polled = self.consumer.poll(timeout_ms=max(int(timeout_s * 1000), 1000))
-        return [to_record(message) for messages in polled.values() for message in messages]
+            return [to_record(message) for messages in polled.values() for message in messages]
+        return []
 
     def assignment(self) -> frozenset[int]:
         return frozenset(partition.partition for partition in self.consumer.assignment())

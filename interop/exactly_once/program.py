@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -72,6 +73,16 @@ class Program:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        assert self.process is not None, f"{self.name} was not started"
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """SIGCONT."""
+        assert self.process is not None, f"{self.name} was not started"
+        self.process.send_signal(signal.SIGCONT)
 
     def ask_to_stop(self, patience_s: float = 90) -> int:
         """SIGTERM, and the status with which it ends."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from interop.conformance.groups import a_group
 from interop.conformance.normalise import learn
 from interop.conformance.talk import PAUSE_S, SET_UP_TIMEOUT_S, SetUpError, Talk, Topic
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
@@ -107,10 +108,13 @@ def joined(
 
 
 def assigns_at_once(talk: Talk, group: str) -> None:
-    """The outcome of a change does not depend on the time since the last one."""
+    """The outcome of a change does not depend on the time since the last one. Who knows a later topic knows
+    this config.
+    """
     at_once = AlterableConfig(name="consumer.assignment.interval.ms", config_operation=SET, value="0")
     resource = AlterConfigsResource(resource_type=CONFIG_OF_GROUP, resource_name=group, configs=[at_once])
     talk.do(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
+    known(talk, a_group(talk, "probe"), talk.topic(f"after-{group}"))
 
 
 def known(talk: Talk, group: str, topic: Topic) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.metadata.batch import MetadataBatch
-from pykafka_broker.metadata.leadership import LeaderLog
+from pykafka_broker.metadata.log_leadership import LeaderLog
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m

@@ -18,7 +18,7 @@ from typing import TypeVar
 from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.metadata.batch import MetadataBatch
-from pykafka_broker.metadata.leadership import LeaderLog
+from pykafka_broker.metadata.log_leadership import LeaderLog
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions

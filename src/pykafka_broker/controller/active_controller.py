@@ -42,7 +42,7 @@ from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.steady_timers import SteadyTimers
 from pykafka_broker.machine.step import Start, Step
-from pykafka_broker.metadata.leadership import LeaderLog
+from pykafka_broker.metadata.log_leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records.metadata import PartitionChangeRecord

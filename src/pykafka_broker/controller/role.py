@@ -1,7 +1,7 @@
 """The controller role of a node: an active controller while the node leads the metadata log, none otherwise.
 
-The raft host tells it of leadership (`metadata/leadership.py`); channels ask it. Heartbeats do not watch the
-broker in the same process: if that process dies, this controller dies too. Brokers on other nodes have
+The raft host tells it of leadership (`metadata/log_leadership.py`); channels ask it. Heartbeats do not watch
+the broker in the same process: if that process dies, this controller dies too. Brokers on other nodes have
 sessions. Their connections are noted even while this node does not lead.
 """
 
@@ -24,7 +24,7 @@ from pykafka_broker.controller.hosts import unknown_hosts
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.metadata.feature_check import check_features
-from pykafka_broker.metadata.leadership import LeaderLog
+from pykafka_broker.metadata.log_leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter

@@ -25,7 +25,7 @@ from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import processing_ns
 from pykafka_broker.metadata.batch import AppendedBatches, MetadataBatch
-from pykafka_broker.metadata.leadership import MetadataLeadership
+from pykafka_broker.metadata.log_leadership import MetadataLeadership
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.log_view import Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request

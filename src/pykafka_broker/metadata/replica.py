@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pykafka_broker.machine.clock import Clock, Timer
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.metadata.feature_check import check_features
-from pykafka_broker.metadata.leadership import MetadataLeadership
+from pykafka_broker.metadata.log_leadership import MetadataLeadership
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.metadata.snapshotter import SnapshotSettings, Snapshotter

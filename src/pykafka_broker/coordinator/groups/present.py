@@ -22,7 +22,7 @@ from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
 from pykafka_broker.coordinator.groups.core.state import Group, Groups
 from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
-from pykafka_broker.coordinator.groups.decisions import (
+from pykafka_broker.coordinator.groups.decision_texts import (
     JOINED,
     REBALANCED,
     SILENT,

@@ -25,7 +25,7 @@ from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.groups.core.transitions import refused_event, transition
 from pykafka_broker.coordinator.groups.counts import Counts
-from pykafka_broker.coordinator.groups.decisions import decisions, group_of
+from pykafka_broker.coordinator.groups.decision_texts import decisions, group_of
 from pykafka_broker.coordinator.groups.regexes import DescribableTopics, resolve
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.groups.writing import write

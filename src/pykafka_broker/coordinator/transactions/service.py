@@ -29,7 +29,7 @@ from pykafka_broker.coordinator.transactions.core.events import (
 from pykafka_broker.coordinator.transactions.core.loading import Loader
 from pykafka_broker.coordinator.transactions.core.state import TransactionConfig, Transactions
 from pykafka_broker.coordinator.transactions.core.transitions import transition
-from pykafka_broker.coordinator.transactions.decisions import decisions
+from pykafka_broker.coordinator.transactions.decision_texts import decisions
 from pykafka_broker.coordinator.transactions.find_producer_id import AllocateProducerId, find_producer_id
 from pykafka_broker.coordinator.transactions.marker_work import MarkerWork, MarkerWriter
 from pykafka_broker.coordinator.transactions.writing import write

@@ -18,7 +18,7 @@ from pykafka_broker.coordinator.groups.core.streams import turn as streams_turn
 from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup, StreamsMember
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.coordinator.groups.counts import Counts
-from pykafka_broker.coordinator.groups.decisions import (
+from pykafka_broker.coordinator.groups.decision_texts import (
     CLASSIC_HEARTBEAT_INTERVAL_MS,
     LEFT,
     SILENT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafka_broker.coordinator.transactions.core.events import Event, InitProducerId, Loaded
 from pykafka_broker.coordinator.transactions.core.state import Transactions
-from pykafka_broker.coordinator.transactions.decisions import CLOSED, SAME_ID, TOO_LONG, decisions
+from pykafka_broker.coordinator.transactions.decision_texts import CLOSED, SAME_ID, TOO_LONG, decisions
 from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode

@@ -45,12 +45,14 @@ INTERVALS = 2
 COMMITTED_WITHIN_MS, COMMITTED_BY_STREAMS_WITHIN_MS = 10_000, 60_000
 #: How far back rebalances are counted, from how many on they are told, and of how many clients.
 COUNTED_MS, LEAST_REBALANCES, MOST_CLIENTS = 10 * MS_PER_MINUTE, 3, 3
+#: How often a client has joined or left, all in all, to be named: one that was stopped and is back is not.
+LEAST_DEEDS = 3
 #: After this many joins without a commit a partition is told of, and of how many.
 LEAST_JOINS, MOST_PARTITIONS = 3, 3
 
 COMES_AND_GOES = (
-    "Each time the partitions are assigned anew. The log of that client says why it ends: it is closed, "
-    "fails, or does not call poll() within max.poll.interval.ms."
+    "Each time the partitions are assigned anew. The logs of clients that leave or time out may say why: "
+    "they are closed, fail, do not call poll() within max.poll.interval.ms, or are stopped or cut off."
 )
 NOT_MOVING = (
     "If this lasts, it does not call poll(), does not commit, or fails at a record: its log says which."
@@ -193,6 +195,9 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
     joins_ms = sorted(entry.last_ms for entry in history if any(did == JOINED for _, did in entry.deeds))
     offsets: Mapping[PartitionKey, CommittedOffset] = at.groups.offsets.get(at.group_id) or {}
     holders = _holders(at.group, at.groups.topics)
+    # Members commit nothing while they wait for a rebalance, and begin with what they got by it afterwards.
+    is_at_rest = not isinstance(at.group, ClassicGroup) or at.group.phase in (Phase.STABLE, Phase.EMPTY)
+    held_ms = max(0, at.now_ms - _assigned_ms(at.group))
     again: list[tuple[int, Told]] = []
     held: dict[str, list[str]] = {}
     for topic, number in sorted({*offsets, *holders}):
@@ -207,13 +212,15 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
         joins = 0 if committed is None else len(joins_ms) - bisect_right(joins_ms, since_ms)
         if joins >= LEAST_JOINS:
             text = f"Members joined {joins} times since an offset of {name} was committed, "
-            shows = f"`pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 1`"
+            shows = (
+                f"`pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 100`"
+            )
             told = (
                 f"{text}{duration(for_ms)} ago: it is {lag} behind.",
-                f"If each fails at the same record, look at the one at {name} offset {offset}: {shows}",
+                f"If each fails at the same record, it is at {name} offset {offset} or after it: {shows}",
             )
             again.append((-for_ms, told))
-        elif for_ms > _committed_within_ms(at.group):
+        elif is_at_rest and min(for_ms, held_ms) > _committed_within_ms(at.group):
             holder = holders.get((topic, number))
             last = f"no commit in the {duration(for_ms)} since it was assigned"
             if committed is not None:
@@ -278,7 +285,7 @@ def comings(history: Sequence[Entry], now_ms: int) -> Iterator[Told]:
     for (client, did), number in counts.items():
         by_client.setdefault(client, {})[did] = number
     most = sorted(by_client, key=lambda client: -sum(by_client[client].values()))[:MOST_CLIENTS]
-    often = [client for client in most if sum(by_client[client].values()) > 1]
+    often = [client for client in most if sum(by_client[client].values()) >= LEAST_DEEDS]
     said = [
         f"{client} {' and '.join(f'{did} {_times(number)}' for did, number in by_client[client].items())}"
         for client in often

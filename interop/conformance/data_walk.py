@@ -47,6 +47,13 @@ ACCEPTED = (
         "Apache Kafka fills an answer up to the limit with the beginning of one more batch.",
         apache='"* bytes of a torn batch"',
     ),
+    Accepted(
+        "a commit that comes too late fences its producer",
+        "data_path/*",
+        {"* EndTxn v*.error_code": '"90 PRODUCER_FENCED"'},
+        "Apache Kafka 4.3 answers INVALID_TXN_STATE after an abort, later releases do not (KAFKA-20785).",
+        apache='"48 INVALID_TXN_STATE"',
+    ),
 )
 
 

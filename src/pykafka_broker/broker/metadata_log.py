@@ -122,8 +122,10 @@ def _has_log(files: FileSystem, directory: str) -> bool:
 
 
 def _has_lost_its_log(files: FileSystem, directory: str) -> bool:
-    """Whether a folder without segments had some. A crash leaves none between a snapshot of the leader and
-    the first segment after it.
+    """Whether segments were lost from a folder that has none.
+
+    A replica that installs the leader's snapshot removes its segments before it begins the next one: a crash
+    between the two leaves a snapshot above offset 0 and no segment, and nothing is lost.
     """
     names = [entry.name for entry in files.entries(directory)] if files.exists(directory) else []
     snapshots = [snapshot for snapshot in map(parse_snapshot_name, names) if snapshot is not None]

@@ -25,6 +25,29 @@ from pykafka_broker.system.named_tuple import NamedTuple
 SHARE = "share"
 #: The styles of states on a terminal: work goes on, is interrupted, does not go on.
 STATE_STYLES = {"Stable": "green", "Empty": "dim", "Dead": "red"}
+#: The meaning of a state of a group, and what to do where it lasts.
+MEANINGS = {
+    "Empty": ("no member is in it", "Start its consumers, if none of them runs."),
+    "PreparingRebalance": (
+        "its members are to join again",
+        "The group waits for a member that sends heartbeats at most for max.poll.interval.ms, for another "
+        "one at most for session.timeout.ms.",
+    ),
+    "CompletingRebalance": (
+        "its leader is to assign the partitions",
+        "The group waits for its leader's assignment.",
+    ),
+    "Assigning": ("its members are to get new assignments", ""),
+    "Reconciling": (
+        "some members have not given up, or taken over, their partitions",
+        "A member gives up partitions in poll(): one that does not call it holds the others up.",
+    ),
+    "NotReady": (
+        "its topology cannot run",
+        "Source topics are missing, or their numbers of partitions do not fit: create or alter them.",
+    ),
+    "Stable": ("its members have been assigned their partitions, whether or not they read them", ""),
+}
 
 
 class Member(NamedTuple):

@@ -74,8 +74,12 @@ def test_a_rebalance_that_does_not_end_is_a_problem() -> None:
     assert may_be_stuck(waiting, OFFSETS)
     finding = judged(waiting, waiting)
     assert finding.level is Level.PROBLEM
-    assert "has been PreparingRebalance for 6 s or more: its 2 members" in finding.message
-    assert "max.poll.interval.ms" in finding.remedy
+    assert (
+        "has been PreparingRebalance for 6 s or more: its members are to join again. It has 2"
+        in finding.message
+    )
+    assert "max.poll.interval.ms, for another one at most for session.timeout.ms." in finding.remedy
+    assert finding.remedy.endswith("\n  pykafka-broker explain group billing")
 
 
 def test_a_rebalance_that_ends_is_none() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pykafka_broker.cli.doctor.wording import clients, shown
-from pykafka_broker.cli.group_state import Group, describe_group, list_groups
+from pykafka_broker.cli.group_state import MEANINGS, Group, describe_group, list_groups
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import committed_offsets
 from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
@@ -19,7 +19,7 @@ from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
 
-#: States in which members wait for each other.
+#: States of a rebalance.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 #: The type of groups of Kafka Streams, in lower case.
 STREAMS = "streams"
@@ -151,17 +151,15 @@ def _without_topics(name: str) -> Finding:
 
 
 def _rebalancing(group: Group, seconds: float) -> Finding:
+    meaning, remedy = MEANINGS[group.state]
     members = counted(len(group.members), "member")
     return problem(
         "groups",
         group.group,
-        f"Group {group.group!r} has been {group.state} for {seconds:g} s or more: its {members} "
-        f"({clients(group.members)}) "
-        "wait for each other, and no record is read meanwhile.",
-        "A member that is busy with its records holds up all others until it polls again, at most for "
-        "max.poll.interval.ms (5 minutes by default). Look for the member that does not poll, process fewer "
-        "records at a time (max.poll.records), or use group.protocol=consumer, which does not stop all "
-        "members.",
+        f"Group {group.group!r} has been {group.state} for {seconds:g} s or more: {meaning}. "
+        f"It has {members} ({clients(group.members)}).",
+        f"{remedy} On the machine of a broker that was started with --metrics, this says for which member it "
+        f"waits, and why:\n  pykafka-broker explain group {argument(group.group)}".lstrip(),
     )
 
 

@@ -5,35 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from pykafka_broker.cli.explain.explanation import Fact
-from pykafka_broker.cli.group_state import Group, describe_group, partitions_text, positions
+from pykafka_broker.cli.group_state import MEANINGS, Group, describe_group, partitions_text, positions
 from pykafka_broker.cli.share_group_state import ShareGroup, describe_share_group
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.wording import counted
-
-#: The meaning of a state, and what to do where it lasts.
-STATES = {
-    "Empty": ("no member is in it", "Start its consumers, if none of them runs."),
-    "PreparingRebalance": (
-        "its members are to join again",
-        "The group waits for a member that sends heartbeats at most for max.poll.interval.ms, for another "
-        "one at most for session.timeout.ms.",
-    ),
-    "CompletingRebalance": (
-        "its leader is to assign the partitions",
-        "The group waits for its leader's assignment.",
-    ),
-    "Assigning": ("its members are to get new assignments", ""),
-    "Reconciling": (
-        "some members have not given up, or taken over, their partitions",
-        "A member gives up partitions in poll(): one that does not call it holds the others up.",
-    ),
-    "NotReady": (
-        "its topology cannot run",
-        "Source topics are missing, or their numbers of partitions do not fit: create or alter them.",
-    ),
-    "Stable": ("its members have been assigned their partitions, whether or not they read them", ""),
-}
 
 
 def look(client: Client, name: str) -> list[Fact]:
@@ -75,7 +51,7 @@ def _lags(client: Client, group: Group) -> Counter[str | None]:
 
 def state_fact(name: str) -> Fact:
     """What the state of a group means."""
-    meaning, remedy = STATES.get(name, ("", ""))
+    meaning, remedy = MEANINGS.get(name, ("", ""))
     return Fact(f"The group is {name}{f': {meaning}' if meaning else ''}.", remedy)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import click
 from click.core import ParameterSource
 
-from pykafka_broker.doctor.findings import argument
+from pykafka_broker.system.wording import argument
 
 _PROPOSED = re.compile(
     r"^ +pykafka-broker (?P<line>.+)$|`pykafka-broker (?P<inline>[^`]+)(?=`)", re.MULTILINE

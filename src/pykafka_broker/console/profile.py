@@ -10,7 +10,7 @@ from pykafka_broker.cli.topic_profile import needing_numpy, profile_tables, rang
 from pykafka_broker.console.messages import chosen, readable
 from pykafka_broker.console.page import Field, Form, Link, Page, Part, Section, Text, listing, topic_url
 from pykafka_broker.console.visit import Visit
-from pykafka_broker.doctor.findings import argument
+from pykafka_broker.system.wording import argument
 
 #: The time after which a page counts no more, once it has the answer that it waits for.
 COUNTED_S = 5.0

@@ -33,7 +33,6 @@ from pykafka_broker.console.page import (
     url,
 )
 from pykafka_broker.console.visit import Visit
-from pykafka_broker.doctor.findings import argument
 from pykafka_broker.doctor.topics import look, offsets, open_transactions
 from pykafka_broker.machine.history import Kind
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -45,6 +44,7 @@ from pykafka_broker.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from pykafka_broker.system.wording import argument
 
 STATES = {"Ongoing": "yellow", "CompleteCommit": "green", "CompleteAbort": "dim"}
 

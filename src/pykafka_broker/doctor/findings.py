@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from enum import StrEnum
 
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -48,16 +47,3 @@ def problem(check: str, subject: str, message: str, remedy: str) -> Finding:
 
 def skipped(check: str, message: str) -> Finding:
     return Finding(Level.SKIPPED, check, "", message)
-
-
-def argument(name: str) -> str:
-    """A name that others chose, as an argument of a command that can be pasted into bash."""
-    if name.isprintable():
-        return shlex.quote(name)
-    return "$'" + "".join(_escaped(character) for character in name) + "'"
-
-
-def _escaped(character: str) -> str:
-    if character in "'\\":
-        return "\\" + character
-    return character if character.isprintable() else f"\\U{ord(character):08x}"

@@ -14,11 +14,11 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.metadata import NO_LEADER
 from pykafka_broker.client.offsets import EARLIEST, LATEST, told_offsets
 from pykafka_broker.cluster.min_isr import effective_min_isr
-from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
+from pykafka_broker.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.wording import counted, listed
+from pykafka_broker.system.wording import argument, counted, listed
 
 READ_COMMITTED = 1
 #: The most partitions whose offsets are asked for; all of a large cluster would take too long.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.quotas.accounts import Names, quota_of
-from pykafka_broker.system.wording import client_in_words, duration
+from pykafka_broker.system.wording import argument, client_in_words, duration
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.authorizer import Requester
@@ -52,7 +51,7 @@ def _options(names: Names) -> str:
     """The options of `quotas set` that name the entity: `--user alice --client-id-defaults`."""
     of_user, of_client_id = names
     return " ".join(
-        f"--{kind}-defaults" if name is None else f"--{kind} {shlex.quote(name)}"
+        f"--{kind}-defaults" if name is None else f"--{kind} {argument(name)}"
         for kind, name in (("user", of_user), ("client-id", of_client_id))
         if name != ""
     )

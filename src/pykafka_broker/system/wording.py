@@ -1,6 +1,8 @@
-"""Numbers, times and names in sentences for people."""
+"""Numbers, times and names in sentences for people, and names in commands that they paste."""
 
 from __future__ import annotations
+
+import shlex
 
 #: The most characters of a text from outside in a log line.
 MOST_CHARACTERS = 300
@@ -42,3 +44,16 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def argument(name: str) -> str:
+    """A name that others chose, as an argument of a command that can be pasted into bash."""
+    if name.isprintable():
+        return shlex.quote(name)
+    return "$'" + "".join(_escaped(character) for character in name) + "'"
+
+
+def _escaped(character: str) -> str:
+    if character in "'\\":
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08x}"

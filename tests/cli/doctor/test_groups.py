@@ -8,10 +8,11 @@ import pytest
 
 from pykafka_broker.cli.doctor.groups import Look, judge, judge_missing, may_be_stuck
 from pykafka_broker.cli.group_state import Coordinator, Group, Member
-from pykafka_broker.doctor.findings import Finding, Level, argument, ok
+from pykafka_broker.doctor.findings import Finding, Level, ok
 from pykafka_broker.doctor.topics import Offsets
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.protocol.topic_partition import TopicPartition as Assigned
+from pykafka_broker.system.wording import argument
 
 FIRST, SECOND = ("orders", 0), ("orders", 1)
 OFFSETS = {FIRST: Offsets(0, 100, 100), SECOND: Offsets(0, 100, 100)}

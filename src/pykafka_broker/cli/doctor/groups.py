@@ -13,11 +13,11 @@ from pykafka_broker.cli.doctor.wording import clients, shown
 from pykafka_broker.cli.group_state import MEANINGS, Group, describe_group, list_groups
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import committed_offsets
-from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
+from pykafka_broker.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.doctor.topics import Offsets
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.wording import counted
+from pykafka_broker.system.wording import argument, counted
 
 #: States of a rebalance.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})

@@ -17,10 +17,10 @@ from pykafka_broker.cli.share_group_state import (
     start_offsets,
 )
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
+from pykafka_broker.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.doctor.topics import Offsets
 from pykafka_broker.protocol.topic_partition import PartitionKey
-from pykafka_broker.system.wording import counted
+from pykafka_broker.system.wording import argument, counted
 
 
 def look(client: Client, name: str) -> ShareGroup:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
+from pykafka_broker.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.spark.checkpoint.comparison import SOUND, Standing
 from pykafka_broker.spark.checkpoint.files import read_checkpoint
 from pykafka_broker.spark.checkpoint.inspection import states_of, topics_of
 from pykafka_broker.spark.checkpoint.sentences import sentence
 from pykafka_broker.spark.errors import SparkError
-from pykafka_broker.system.wording import counted
+from pykafka_broker.system.wording import argument, counted
 
 
 def about_checkpoint(client: Client, folder: Path, asked: Sequence[str] = ()) -> Iterator[Finding]:

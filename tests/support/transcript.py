@@ -11,7 +11,7 @@ same client as `name'`, `name''`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from pykafka_broker.coordinator.groups.core import events
@@ -26,16 +26,15 @@ from tests.support.groups import START_MS, GroupWorld, subscription
 from tests.support.members import Member
 
 
-def replay_transcript(text: str) -> str:
-    """The transcript with the lines that follow from its commands written anew."""
-    teller = Teller()
+def replay_transcript(text: str, tell: Callable[[str], list[str]]) -> str:
+    """The transcript with the lines that follow from its commands written anew, as `tell` has them."""
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith("    "):
             continue
         lines.append(line)
         if line and not line.startswith("#"):
-            lines += [f"    {told}" for told in teller.tell(line)]
+            lines += [f"    {told}" for told in tell(line)]
     return "\n".join(lines) + "\n"
 
 

@@ -21,19 +21,6 @@ from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import START_MS, TransactionWorld, partitions
 
 
-def replay_transcript(text: str) -> str:
-    """The transcript with the lines that follow from its commands written anew."""
-    teller = Teller()
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line.startswith("    "):
-            continue
-        lines.append(line)
-        if line and not line.startswith("#"):
-            lines += [f"    {told}" for told in teller.tell(line)]
-    return "\n".join(lines) + "\n"
-
-
 class Teller:
     """Runs commands against a `TransactionWorld` and tells what happened."""
 

@@ -29,6 +29,8 @@ from pykafka_broker.coordinator.groups.decision_texts import (
 from pykafka_broker.coordinator.groups.present import (
     COMES_AND_GOES,
     INTERVALS,
+    NOT_MOVING,
+    NOTHING_COMMITTED,
     Moment,
     behind,
     comings,
@@ -275,13 +277,17 @@ def test_a_member_holds_partitions_whose_offset_it_does_not_commit() -> None:
 
     world.advance(9_000)
 
-    lasts = (
-        "If this lasts, it does not call poll(), does not commit, or fails at a record: its log says which."
-    )
+    holds = f"Member {member} (127.0.0.1) holds"
+    committed = "orders-0 (120 records behind, last commit 18 s ago)"
+    not_committed = "orders-4 (3 records, no commit in the 18 s since it was assigned)"
+    without_holder = f"The group has orders-2 (1 record behind, last commit 18 s ago). {NOT_MOVING}"
+    assert world.members()[0][0].startswith(f"Member {member} (127.0.0.1) has sent no heartbeat for 9 s.")
+    assert world.behind(ends) == [f"{holds} {committed}, {not_committed}. ", without_holder]
+    world.heartbeat(member, 2)
     assert world.behind(ends) == [
-        f"Member {member} (127.0.0.1) holds orders-0 (120 records behind, last commit 18 s ago), orders-4 (3 "
-        f"records behind, no commit in the 18 s since it was assigned). {lasts}",
-        f"The group has orders-2 (1 record behind, last commit 18 s ago). {lasts}",
+        f"{holds} {committed}. {NOT_MOVING}",
+        without_holder,
+        f"{holds} {not_committed}. {NOTHING_COMMITTED}",
     ]
     is_quoted("holds orders-0 (120 records behind, last commit 18 s ago)", world.behind(ends)[0])
 
@@ -332,11 +338,31 @@ def test_members_that_fail_at_one_record_again_and_again_lead_to_it() -> None:
 
     assert world.comings()[0][0].endswith(": client at 127.0.0.1 joined 4 times and left 4 times.")
     assert world.behind(ends) == [
-        "Members joined 3 times since an offset of orders-5 was committed, 10.5 s ago: it is 120 "
-        "records behind. If each fails at the same record, it is at orders-5 offset 236 or after it: "
+        "Members joined 3 times and went 3 times since an offset of orders-5 was committed, 10.5 s ago: it "
+        "is 120 records behind. If each fails at the same record, it is at orders-5 offset 236 or after it: "
         "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 100`"
     ]
-    is_quoted("Members joined 3 times since an offset of orders-5 was committed", world.behind(ends)[0])
+    is_quoted(
+        "Members joined 3 times and went 3 times since an offset of orders-5 was committed",
+        world.behind(ends)[0],
+    )
+
+
+def test_members_that_stay_do_not_fail_at_a_record() -> None:
+    world = Told()
+    stays, *others = world.stable_group(3)
+    world.commit({("orders", 5): 236}, Member(stays, 1))
+    world.leave(stays, *others)
+
+    stays, *others = world.stable_group(3)
+    assert world.behind({("orders", 5): 356}) == [], "the application was started again"
+
+    for _ in range(3):
+        world.advance(5_000)
+        for member in (stays, *others):
+            world.heartbeat(member, world.group().generation)
+    [held] = world.behind({("orders", 5): 356})
+    assert held.startswith("The group has orders-5 (120 records behind, last commit ")
 
 
 def test_a_leader_that_wants_another_assignment_and_a_new_subscription_are_told_apart() -> None:

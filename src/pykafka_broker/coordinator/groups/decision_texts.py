@@ -40,7 +40,7 @@ LEFT = (
     "A consumer leaves when it is closed, and also when it does not call poll() within max.poll.interval.ms: "
     "its own log says which."
 )
-REPLACED = (
+TAKEN_OVER = (
     "If the former member still runs, two processes have the same group.instance.id: give each its own."
 )
 
@@ -52,7 +52,7 @@ _NO_MEMBERS: Mapping[str, Any] = {}
 
 #: The deeds that are counted (`present.py`); the group itself has no name among the clients.
 THE_GROUP, REBALANCED = "", "rebalanced"
-JOINED = "joined"
+JOINED, REPLACED = "joined", "was replaced"
 #: How often a classic member sends heartbeats by default (heartbeat.interval.ms): it tells no broker.
 CLASSIC_HEARTBEAT_INTERVAL_MS = 3_000
 
@@ -157,8 +157,8 @@ def _gone(
         return _Change(
             f"{name} was replaced by {who(successor, is_first=False)}, "
             f"which joined with the same group.instance.id {instance_id!r}.",
-            REPLACED,
-            (client, "was replaced"),
+            TAKEN_OVER,
+            (client, REPLACED),
         )
     removed = (client, "was removed")
     match event:

@@ -8,7 +8,7 @@ joins are in the history. A commit of a classic member counts as a heartbeat.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,6 +25,7 @@ from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.coordinator.groups.decision_texts import (
     JOINED,
     REBALANCED,
+    REPLACED,
     SILENT,
     THE_GROUP,
     TOO_SLOW,
@@ -47,8 +48,9 @@ COMMITTED_WITHIN_MS, COMMITTED_BY_STREAMS_WITHIN_MS = 10_000, 60_000
 COUNTED_MS, LEAST_REBALANCES, MOST_CLIENTS = 10 * MS_PER_MINUTE, 3, 3
 #: How often a client has joined or left, all in all, to be named: one that was stopped and is back is not.
 LEAST_DEEDS = 3
-#: After this many joins without a commit a partition is told of, and of how many.
-LEAST_JOINS, MOST_PARTITIONS = 3, 3
+#: After this many joins without a commit, and this many departures after the first of them, members may fail
+#: at a record; and the most partitions of which this is told.
+LEAST_JOINS, LEAST_DEPARTURES, MOST_PARTITIONS = 3, 2, 3
 
 COMES_AND_GOES = (
     "Each time the partitions are assigned anew. The logs of clients that leave or time out may say why: "
@@ -56,6 +58,10 @@ COMES_AND_GOES = (
 )
 NOT_MOVING = (
     "If this lasts, it does not call poll(), does not commit, or fails at a record: its log says which."
+)
+NOTHING_COMMITTED = (
+    "How far it has read is not known: with auto.offset.reset=latest it waits for records that are written "
+    "from now on. If it has read some, it does not commit, or fails at the first: its log says which."
 )
 
 Told = tuple[str, str]
@@ -104,6 +110,21 @@ class _End(NamedTuple):
     why: str
 
 
+class _Session(NamedTuple):
+    """How long a member has sent no heartbeat, from when on it is silent, and how long until it is removed;
+    None if that is not known.
+    """
+
+    silent_ms: int
+    patience_ms: int
+    left_ms: int | None
+    timeout_ms: int
+
+    @property
+    def is_silent(self) -> bool:
+        return self.silent_ms > self.patience_ms
+
+
 # ---- members ----
 
 
@@ -130,31 +151,34 @@ def members(at: Moment) -> Iterator[Told]:
 
 
 def _member(at: Moment, group: Group, member: Any, wait: _Wait | None) -> Iterator[Told]:
-    timeout_ms, interval_ms = heartbeats_of(member, group, at.config)
-    left_ms = at.left_ms((_SESSIONS[type(group)], group.group_id, member.member_id))
-    silent_ms = 0 if left_ms is None else max(0, timeout_ms - left_ms)
-    is_silent = silent_ms > INTERVALS * interval_ms
-    silence = f"has sent no heartbeat for {duration(silent_ms)}"
-    session = _End(left_ms, f"its session ends (session.timeout.ms={timeout_ms})")
+    session = _session(at, group, member)
+    silence = f"has sent no heartbeat for {duration(session.silent_ms)}"
+    ends = _End(session.left_ms, f"its session ends (session.timeout.ms={session.timeout_ms})")
     if wait is None:
-        if is_silent:
-            yield f"{who(member)} {silence}.{_first('Without one it is removed', session)}", SILENT
+        if session.is_silent:
+            yield f"{who(member)} {silence}.{_first('Without one it is removed', ends)}", SILENT
         return
     name = who(member, is_first=False)
     waits = f"The group waits for {name} to {wait.to_do}, {duration(wait.ms)} so far"
-    if not is_silent and (left_ms is None or wait.ms <= INTERVALS * interval_ms):
+    if not session.is_silent and (session.left_ms is None or wait.ms <= session.patience_ms):
         yield f"{waits}: a member does so with its next heartbeat or poll().", ""
         return
     rebalance = _End(wait.left_ms, "its rebalance time-out (max.poll.interval.ms) is over")
     goes_on = "The group goes on without it"
-    if is_silent:
+    if session.is_silent:
         silent = f"It {silence}: it has stopped, is dead, or is cut off."
-        yield f"{waits}. {silent}{_first(goes_on, session, rebalance)}", SILENT
+        yield f"{waits}. {silent}{_first(goes_on, ends, rebalance)}", SILENT
     else:
-        runs = (
-            f"It sent a heartbeat {duration(silent_ms)} ago: its process runs, but does not call poll(), or "
-        )
+        last = f"It sent a heartbeat {duration(session.silent_ms)} ago"
+        runs = f"{last}: its process runs, but does not call poll(), or "
         yield f"{waits}. {runs}does not return from it.{_first(goes_on, rebalance)}", TOO_SLOW
+
+
+def _session(at: Moment, group: Group, member: Any) -> _Session:
+    timeout_ms, interval_ms = heartbeats_of(member, group, at.config)
+    left_ms = at.left_ms((_SESSIONS[type(group)], group.group_id, member.member_id))
+    silent_ms = 0 if left_ms is None else max(0, timeout_ms - left_ms)
+    return _Session(silent_ms, INTERVALS * interval_ms, left_ms, timeout_ms)
 
 
 def _first(what: str, *ends: _End) -> str:
@@ -185,21 +209,21 @@ def _wait(at: Moment, group: Group, member: Any) -> _Wait | None:
 
 def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[Told]:
     """Partitions with records whose offset has not been committed for some time: by the members that hold
-    them, or, where members have joined again and again meanwhile, with the next record.
+    them, or, where members have joined and gone again and again meanwhile, with the next record.
 
     Args:
         at: The group.
         span_of: The log start offset and the high watermark of a partition; None if they are not known here.
         history: What has been decided on the group.
     """
-    joins_ms = sorted(entry.last_ms for entry in history if any(did == JOINED for _, did in entry.deeds))
+    turnover = _Turnover.of(history)
     offsets: Mapping[PartitionKey, CommittedOffset] = at.groups.offsets.get(at.group_id) or {}
     holders = _holders(at.group, at.groups.topics)
     # Members commit nothing while they wait for a rebalance, and begin with what they got by it afterwards.
     is_at_rest = not isinstance(at.group, ClassicGroup) or at.group.phase in (Phase.STABLE, Phase.EMPTY)
     held_ms = max(0, at.now_ms - _assigned_ms(at.group))
     again: list[tuple[int, Told]] = []
-    held: dict[str, list[str]] = {}
+    held: dict[Told, list[str]] = {}
     for topic, number in sorted({*offsets, *holders}):
         span, committed = span_of(topic, number), offsets.get((topic, number))
         offset, since_ms = (span or (0, 0))[0], _assigned_ms(at.group)
@@ -209,9 +233,12 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
             continue
         name, lag = f"{topic}-{number}", counted(span[1] - offset, "record")
         for_ms = max(0, at.now_ms - since_ms)
-        joins = 0 if committed is None else len(joins_ms) - bisect_right(joins_ms, since_ms)
-        if joins >= LEAST_JOINS:
-            text = f"Members joined {joins} times since an offset of {name} was committed, "
+        joins, departures = (0, 0) if committed is None else turnover.since(since_ms)
+        if joins >= LEAST_JOINS and departures >= LEAST_DEPARTURES:
+            text = (
+                f"Members joined {joins} times and went {departures} times since an offset of {name} was "
+                "committed, "
+            )
             shows = (
                 f"`pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 100`"
             )
@@ -222,14 +249,40 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
             again.append((-for_ms, told))
         elif is_at_rest and min(for_ms, held_ms) > _committed_within_ms(at.group):
             holder = holders.get((topic, number))
-            last = f"no commit in the {duration(for_ms)} since it was assigned"
-            if committed is not None:
-                last = f"last commit {duration(for_ms)} ago"
             holds = "The group has" if holder is None else f"{who(holder)} holds"
-            held.setdefault(holds, []).append(f"{name} ({lag} behind, {last})")
+            advice = NOT_MOVING if at.group.members else ""
+            place = f"{name} ({lag} behind, last commit {duration(for_ms)} ago)"
+            if committed is None:
+                advice = NOTHING_COMMITTED
+                place = f"{name} ({lag}, no commit in the {duration(for_ms)} since it was assigned)"
+            if holder is not None and _session(at, at.group, holder).is_silent:
+                advice = ""  # what to do is said with its silence
+            held.setdefault((holds, advice), []).append(place)
     yield from [told for _, told in sorted(again)[:MOST_PARTITIONS]]
-    for holds, places in held.items():
-        yield f"{holds} {listed(places)}.", NOT_MOVING if at.group.members else ""
+    for (holds, advice), places in held.items():
+        yield f"{holds} {listed(places)}.", advice
+
+
+class _Turnover(NamedTuple):
+    """When members have joined and gone, each in order. A member that is replaced does both."""
+
+    joins_ms: list[int]
+    departures_ms: list[int]
+
+    @classmethod
+    def of(cls, history: Sequence[Entry]) -> _Turnover:
+        deeds = [(entry.last_ms, did) for entry in history for name, did in entry.deeds if name != THE_GROUP]
+        return cls(
+            sorted(ms for ms, did in deeds if did in (JOINED, REPLACED)),
+            sorted(ms for ms, did in deeds if did != JOINED),
+        )
+
+    def since(self, ms: int) -> tuple[int, int]:
+        """How many have joined after this time, and how many have gone after the first of these."""
+        joins_ms = self.joins_ms[bisect_right(self.joins_ms, ms) :]
+        if not joins_ms:
+            return 0, 0
+        return len(joins_ms), len(self.departures_ms) - bisect_left(self.departures_ms, joins_ms[0])
 
 
 def _committed_within_ms(group: Group) -> int:

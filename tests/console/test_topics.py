@@ -73,6 +73,7 @@ def test_a_topic_shows_its_partitions_what_it_sets_itself_and_where_it_lies(
 
     page = reader.page("/topics/shown")
 
+    assert "<dt>configs</dt>" not in page.source, "they have a section"
     titles, *rows = page.tables["Partitions of shown"]
     at = [titles.index(title) for title in ("Partition", "Leader", "Replicas", "First offset", "End offset")]
     assert [[row[place] for place in at] for row in rows] == [
@@ -134,8 +135,11 @@ def test_what_the_cluster_refuses_is_told(writer: Browser, client: Client) -> No
     fewer = writer.send(page, "/topics/refusing/partitions", partitions="1")
     nonsense = writer.send(page, "/topics/refusing/partitions", partitions="many")
 
-    for answer in (misspelt, unset, by_default, fewer, nonsense):
+    none = writer.send(writer.page("/topics"), "/topics", name="none", partitions="0")
+
+    for answer in (misspelt, unset, by_default, fewer, nonsense, none):
         assert answer.status == 400
+    assert "partitions: &#39;many&#39; is no whole number" in nonsense.page.source
     assert "Did you mean &#39;retention.ms&#39;?" in misspelt.page.source
     assert "does not set &#39;retention.mss&#39; itself. Did you mean" in unset.page.source
     assert "does not set &#39;retention.ms&#39; itself." in by_default.page.source

@@ -172,8 +172,8 @@ class NewTopics(NamedTuple):
             topics=[
                 CreatableTopic(
                     name=name,
-                    num_partitions=self.partitions or -1,
-                    replication_factor=self.replication_factor or -1,
+                    num_partitions=-1 if self.partitions is None else self.partitions,
+                    replication_factor=-1 if self.replication_factor is None else self.replication_factor,
                     assignments=[],
                     configs=[
                         CreatableTopicConfig(name=key, value=value) for key, value in self.configs.items()

@@ -129,6 +129,8 @@ def _changes(name: str) -> Sequence[Section]:
 def _partitions(visit: Visit, topic: Topic) -> Sequence[Part]:
     """The partitions of a page with their first and end offsets, and a link to the explanation of each."""
     name, table = topic.topic, topic_table(topic)
+    # Configs have a section of their own.
+    details = [detail for detail in table.details if detail[0] != "configs"]
     shown, pages = page_of(list(zip(topic.partitions, table.rows, strict=True)), topic_url(name), visit.query)
     # Without a leader, nothing tells offsets.
     led = [(name, partition.partition) for partition, _ in shown if partition.leader is not None]
@@ -149,7 +151,10 @@ def _partitions(visit: Visit, topic: Topic) -> Sequence[Part]:
         for partition, row in shown
         for key in [(name, partition.partition)]
     ]
-    return (listing(table._replace(columns=columns), f"Partitions of {name}", rows, pages), *untold)
+    return (
+        listing(table._replace(columns=columns, details=details), f"Partitions of {name}", rows, pages),
+        *untold,
+    )
 
 
 def _explanation(topic: str, partition: int) -> Link:
@@ -231,5 +236,5 @@ def _number(visit: Visit, name: str, most: int) -> int | None:
     """
     number = visit.number(name) if visit.given(name) else None
     if number is not None and number > most:
-        raise click.ClickException(f"{number} is no {name}: it may be {most} at most")
+        raise click.ClickException(f"{name}: {number} is more than {most}")
     return number

@@ -43,7 +43,7 @@ class Visit(NamedTuple):
         """
         text = self.given(name) or self.asked(name)
         if not text.isdecimal():
-            raise click.ClickException(f"{text!r} is no {name}")
+            raise click.ClickException(f"{name}: {text!r} is no whole number")
         return parse_number(text)
 
     def confirm(self, name: str) -> None:

@@ -127,7 +127,7 @@ def test_members_without_a_partition_are_more_than_can_read() -> None:
     crowded = look(READER, member("idle"), committed={FIRST: 100})
     finding = judged(crowded, crowded)
     assert finding.level is Level.WARNING
-    assert finding.message == "Group 'billing' has 2 members for 1 partition: 1 of them have nothing to read."
+    assert finding.message == "Group 'billing' has 2 members for 1 partition: 1 member has nothing to read."
 
 
 def test_a_missing_group_is_compared_with_those_that_exist() -> None:

@@ -313,7 +313,8 @@ def _about_idle_members(group: Group) -> list[Finding]:
             "groups",
             group.group,
             f"Group {group.group!r} has {counted(len(group.members), 'member')} for "
-            f"{counted(partitions, 'partition')}: {len(idle)} of them have nothing to read.",
+            f"{counted(partitions, 'partition')}: {counted(len(idle), 'member has', 'members have')} "
+            "nothing to read.",
             "A partition is read by one member at a time. Give the topic more partitions\n"
             "  pykafka-broker topics alter TOPIC --partitions N\n"
             "or run fewer members.",

@@ -76,11 +76,14 @@ def test_a_rebalance_that_does_not_end_is_a_problem() -> None:
     finding = judged(waiting, waiting)
     assert finding.level is Level.PROBLEM
     assert (
-        "has been PreparingRebalance for 6 s or more: its members are to join again. It has 2"
+        "was PreparingRebalance at two looks, 6 s apart: its members are to join again. It has 2 members"
         in finding.message
     )
     assert "max.poll.interval.ms, for another one at most for session.timeout.ms." in finding.remedy
     assert finding.remedy.endswith("\n  pykafka-broker explain group billing")
+    assert "come and go" not in finding.message
+    others = look(member("another"), state="PreparingRebalance", committed={FIRST: 10})
+    assert judged(waiting, others).message.endswith("Its members changed meanwhile: clients come and go.")
 
 
 def test_a_rebalance_that_ends_is_none() -> None:

@@ -114,7 +114,7 @@ def judge(
     elif after.group.state == NOT_READY:
         findings.append(_without_topics(name))
     elif before.group.state == after.group.state and after.group.state in REBALANCING:
-        findings.append(_rebalancing(after.group, seconds))
+        findings.append(_rebalancing(before.group, after.group, seconds))
     elif after.group.state not in REBALANCING:
         findings += _about_progress(before, after, lags, offsets, seconds)
         findings += _without_offsets(before, after, offsets, seconds)
@@ -133,8 +133,9 @@ def _without_members(name: str, lags: Mapping[PartitionKey, int]) -> Finding:
         name,
         f"Group {name!r} has no members: {counted(sum(lags.values()), 'offset')} wait in "
         f"{counted(len(lags), 'partition')}, and no consumer reads them.",
-        "Start its consumers. If they run, they use another group.id, reach another cluster, or cannot join: "
-        "their log says which. If the group is no longer used:\n"
+        "Start its consumers. If they run, they fail soon after they have joined, use another group.id, "
+        f"reach another cluster, or cannot join: their log says which. {_explained(name)}\n"
+        "If the group is no longer used:\n"
         f"  pykafka-broker groups delete {argument(name)}",
     )
 
@@ -150,17 +151,24 @@ def _without_topics(name: str) -> Finding:
     )
 
 
-def _rebalancing(group: Group, seconds: float) -> Finding:
+def _rebalancing(before: Group, group: Group, seconds: float) -> Finding:
     meaning, remedy = MEANINGS[group.state]
     members = counted(len(group.members), "member")
+    were, are = ({member.consumer_id for member in one.members} for one in (before, group))
+    changed = "" if were == are else " Its members changed meanwhile: clients come and go."
     return problem(
         "groups",
         group.group,
-        f"Group {group.group!r} has been {group.state} for {seconds:g} s or more: {meaning}. "
-        f"It has {members} ({clients(group.members)}).",
-        f"{remedy} On the machine of a broker that was started with --metrics, this says for which member it "
-        f"waits, and why:\n  pykafka-broker explain group {argument(group.group)}".lstrip(),
+        f"Group {group.group!r} was {group.state} at two looks, {seconds:g} s apart: {meaning}. "
+        f"It has {members} ({clients(group.members)}).{changed}",
+        f"{remedy} {_explained(group.group)}".lstrip(),
     )
+
+
+def _explained(name: str) -> str:
+    """Where Kafka's APIs tell no more."""
+    where = "On the machine of a broker that was started with --metrics, this says more"
+    return f"{where}:\n  pykafka-broker explain group {argument(name)}"
 
 
 def _about_places(
@@ -261,8 +269,8 @@ def _about_progress(
         else:
             remedy = (
                 "The member reads without committing (enable.auto.commit=false and no commit; the default "
-                "interval is 5 s), is busy with a record, or fails at the same record again and again: its "
-                "log says which."
+                "interval is 5 s), is stopped, is busy with a record, or fails at the same record again and "
+                f"again: its log says which. {_explained(name)}"
             )
             findings.append(problem("groups", name, message, remedy))
     return findings

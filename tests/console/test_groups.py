@@ -41,9 +41,11 @@ def test_a_group_shows_its_state_its_members_and_its_lag(
     assert "The group is Empty: no member is in it." in empty.source
 
     with member_of("laggards", "lagging", broker):
+        behind = reader.page("/").rows("Stable groups that are furthest behind")
         listed = reader.page("/groups", q="LAGG")
         page = reader.page(listed.links["laggards"])
 
+    assert behind == [["laggards", "Stable", "1", "2"]]
     assert listed.rows("Groups") == [["laggards", "Stable", "1", "2", "classic", "consumer"]]
     [[_, client_id, *_, assignment]] = page.rows("Members of laggards")
     assert (client_id, assignment) == ("reader", "lagging:0")
@@ -106,7 +108,7 @@ def test_the_page_of_the_cluster_names_groups_that_do_not_read(
     member_id = join(client, "0-waiting")
 
     found = [row for row in reader.page("/").rows(caption) if row[0].startswith("0-")]
-    monkeypatch.setattr(cluster, "EMPTY", 0)
+    monkeypatch.setattr(cluster, "ASKED", 0)
     bounded = reader.page("/")
     leave(client, "0-waiting", member_id)
 

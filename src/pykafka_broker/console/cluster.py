@@ -29,8 +29,9 @@ from pykafka_broker.protocol.errors import KafkaError
 
 #: The most partitions that are named of those that lack something, and groups of those that rebalance.
 NAMED = 100
-#: The most Empty groups whose lag is asked for, the first by their names.
-EMPTY = 100
+#: The most Empty groups, and the most Stable groups, whose lag is asked for: the first by their names. Of the
+#: Stable groups, these many that are furthest behind are shown.
+ASKED, FURTHEST = 100, 10
 
 
 def show(visit: Visit) -> Page:
@@ -85,26 +86,36 @@ def show(visit: Visit) -> Page:
 
 
 def _groups(client: Client) -> Sequence[Part]:
-    """The groups that rebalance or cannot run, and those without members for which records wait."""
+    """The groups that rebalance or cannot run, those without members for which records wait, and the Stable
+    ones that are furthest behind.
+    """
     groups, missing = listed(client)
     disturbed = [group for group in groups if group.state in DISTURBED]
-    empty = [group for group in groups if group.state == "Empty"]
-    seen = look(client, [*disturbed[:NAMED], *empty[:EMPTY]])
-    rows = [look_cells(each) for each in seen if each.state != "Empty" or each.lag]
+    empty, stable = ([group for group in groups if group.state == state] for state in ("Empty", "Stable"))
+    seen = look(client, [*disturbed[:NAMED], *empty[:ASKED], *stable[:ASKED]])
+    furthest = sorted(
+        (each for each in seen if each.state == "Stable" and each.lag), key=lambda each: -(each.lag or 0)
+    )[:FURTHEST]
+    rows = [
+        look_cells(each) for each in seen if each.state != "Stable" and (each.state != "Empty" or each.lag)
+    ]
     notes = [
         f"The first {most} of {len(which)} groups that {what}."
         for which, most, what in (
             (disturbed, NAMED, "rebalance or cannot run"),
-            (empty, EMPTY, "are Empty were asked for their lag"),
+            (empty, ASKED, "are Empty were asked for their lag"),
+            (stable, ASKED, "are Stable were asked for their lag"),
         )
         if len(which) > most
     ]
-    footer = " ".join(
-        [*notes, LAG_NOTE, "pykafka-broker doctor also finds groups that are Stable and do not move."]
+    footer = " ".join([*notes, LAG_NOTE, "The page of a group says whether it moves."])
+    named = "Groups that rebalance or cannot run, or are Empty with a lag"
+    behind = "Stable groups that are furthest behind"
+    return (
+        *(Text(why, "warning") for why in missing),
+        listing(Table(LOOK_COLUMNS), named, rows),
+        listing(Table(LOOK_COLUMNS, footer=footer), behind, [look_cells(each) for each in furthest]),
     )
-    caption = "Groups that rebalance or cannot run, or are Empty with a lag"
-    shown = listing(Table(LOOK_COLUMNS, footer=footer), caption, rows)
-    return (*(Text(why, "warning") for why in missing), shown)
 
 
 def _controller(client: Client) -> str:

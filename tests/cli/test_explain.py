@@ -132,9 +132,9 @@ def test_a_group_has_its_state_and_what_became_of_its_members(ask: Callable[...,
     told = ask("explain", "group", "readers")
 
     present = "group readers, now:\n  The group is Empty: no member is in it."
-    assert told.startswith(present)
+    assert present in told
     assert "\n  Its coordinator is broker 1, and it has 0 members, 2 records behind.\n" in told
-    assert "\nHistory of broker 1:\n" in told
+    assert told.startswith("History of broker 1:\n")
     joined = r"\n  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  Member \S+ \(127\.0\.0\.1\) joined\."
     left = (
         r"\n  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  Member \S+ \(127\.0\.0\.1\) left: done\. .*"
@@ -165,8 +165,8 @@ def test_a_partition_has_its_leader_and_its_replicas_in_sync(ask: Callable[..., 
     told = ask("explain", "partition", "clicks:0")
 
     assert told == (
-        "partition clicks-0, now:\n  The partition has broker 1 as its leader (leader epoch 0), the replicas "
-        "[1], of which [1] are in sync, and min.insync.replicas=1.\nHistory of broker 1: nothing.\n"
+        "History of broker 1: nothing.\npartition clicks-0, now:\n  The partition has broker 1 as its leader "
+        "(leader epoch 0), the replicas [1], of which [1] are in sync, and min.insync.replicas=1.\n"
     )
 
 
@@ -311,7 +311,7 @@ def test_a_broker_without_such_a_listener_has_no_history(run: Run) -> None:
 
     told = run("explain", "partition", "kept-0")
 
-    assert told.out.endswith(
+    assert told.out.startswith(
         "History not available: broker 1 tells of no metrics listener on a loopback address, such as "
         "`start --metrics` opens.\n"
     )

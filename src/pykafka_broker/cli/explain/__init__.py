@@ -87,9 +87,7 @@ def _explain(kind: Kind, name: str, cluster: Cluster, output: Output) -> None:
 
 
 def _lines(found: Explanation) -> Iterator[Line]:
-    yield Styled(f"{found.kind} {found.name}", "bold white"), ", now:"
-    for fact in found.now:
-        yield from _fact(fact)
+    """The history first: of a long answer, a terminal shows the end."""
     if found.asked_nodes:
         nodes = ", ".join(map(str, found.asked_nodes))
         yield f"History of broker {nodes}:" if found.history else f"History of broker {nodes}: nothing."
@@ -97,6 +95,9 @@ def _lines(found: Explanation) -> Iterator[Line]:
         yield from _fact(fact)
     for why in found.missing:
         yield f"History not available: {why}"
+    yield Styled(f"{found.kind} {found.name}", "bold white"), ", now:"
+    for fact in found.now:
+        yield from _fact(fact)
 
 
 def _fact(fact: Fact) -> Iterator[Line]:

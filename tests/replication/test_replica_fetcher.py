@@ -328,6 +328,28 @@ async def test_a_log_that_diverged_is_cut_and_that_is_written_down_before_it_gro
         await node.clock.pass_time(BACKOFF_MS)
         await node.until(lambda: values(here) == [b"same", b"kept"])
     assert node.disks.truncated == [1, 1]
+
+
+async def test_a_cut_log_does_not_grow_in_the_next_leader_epoch_either_before_that_is_written_down() -> None:
+    """After a crash the new records would have been taken for flushed."""
+    led, here = log_of(0), log_of(0)
+    append(led, b"same", epoch=1)
+    append(here, b"same", epoch=1)
+    append(here, b"lost", epoch=2)
+    append(led, b"kept", epoch=3)
+    async with following(led) as node:
+        node.disks.is_late = True
+        partition = node.follow(here)
+        await node.until(lambda: node.disks.truncated)
+        node.lead_by(partition, 6)
+        await node.until(lambda: len(node.disks.truncated) == 2)
+        await settle()
+        assert values(here) == [b"same"]
+
+        node.disks.is_late = False
+        await node.clock.pass_time(BACKOFF_MS)
+        await node.until(lambda: values(here) == [b"same", b"kept"])
+    assert node.disks.truncated == [1, 1, 1]
     assert here.state.epochs.entries == led.state.epochs.entries
 
 

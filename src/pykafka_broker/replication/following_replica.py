@@ -74,7 +74,6 @@ class FollowingReplica:
 
     __slots__ = (
         "_following",
-        "_is_unsettled",
         "_ports",
         "_todo",
         "is_current",
@@ -96,8 +95,6 @@ class FollowingReplica:
         self._following: Following = step.state
         #: Effects to carry out before the leader is asked.
         self._todo = step.effects
-        #: Whether the checkpoint of a truncation is not written yet.
-        self._is_unsettled = False
         #: How far the log was below the leader's high watermark in the newest answer; None before that.
         self.lag: int | None = None
 
@@ -140,13 +137,13 @@ class FollowingReplica:
 
     def has_to_catch_up(self, now_ms: int) -> bool:
         """Whether effects remain that are due before the leader is asked."""
-        return (bool(self._todo) or self._is_unsettled) and rules.is_due(self._following, now_ms)
+        return (bool(self._todo) or self.partition.is_unsettled) and rules.is_due(self._following, now_ms)
 
     async def catch_up(self) -> None:
         """Carry out the remaining effects."""
         todo, self._todo = self._todo, ()
         await self._carry_out(todo, None)
-        if self._is_unsettled and self.is_current:
+        if self.partition.is_unsettled and self.is_current:
             await self._settle()
 
     # --- what the leader answers ------------------------------------------------------------------
@@ -272,13 +269,13 @@ class FollowingReplica:
             log.trimmer.truncate_to(offset)
         self._following = rules.at_log_end(self._following, state)
         if state.log_end_offset != end_before:
-            self._is_unsettled = True
+            self.partition.is_unsettled = True
             await self._settle()
 
     async def _settle(self) -> None:
         """Write the checkpoint of a truncation; until it is written nothing is fetched."""
         if await self._ports.logs.checkpoint_truncated(self.partition.log):
-            self._is_unsettled = False
+            self.partition.is_unsettled = False
         else:
             self._following = rules.held_back(self._following, self._retry_at_ms())
 

@@ -25,6 +25,7 @@ class Partition:
         "is_being_added",
         "is_in_sync",
         "is_throttled_follower",
+        "is_unsettled",
         "leader",
         "leader_epoch",
         "leading",
@@ -58,6 +59,9 @@ class Partition:
         self.is_in_sync = False
         #: Whether a reassignment adds this replica.
         self.is_being_added = False
+        #: Whether the checkpoint of a truncation is not written yet: a follower fetches nothing before that,
+        #: even if another leader epoch begins.
+        self.is_unsettled = False
         self._ports = ports
         #: Made when this node leads for the first time.
         self._leading: LeadingReplica | None = None

@@ -241,6 +241,21 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
     assert led(partition).committing.acknowledges_at_once
 
 
+async def test_what_another_sync_has_put_on_disk_is_committed_when_it_is_acknowledged() -> None:
+    """Consumers saw it with the next append only."""
+    disk = Disk()
+    partition = held(disk, flush_messages=1)
+    partition.become(registration(1, replicas=(1,)))
+    waiting = acknowledged(partition, produce(partition, b"one"), ACKS_ALL)
+    assert waiting is not None
+    partition.log.flusher.flush()
+    await turn()
+
+    assert await waiting is ErrorCode.NONE
+    assert not disk.syncs
+    assert partition.log.state.high_watermark == 1
+
+
 async def test_a_sync_that_fails_in_any_way_acknowledges_nothing() -> None:
     disk = Disk()
     partition = held(disk, flush_messages=1)

@@ -162,6 +162,6 @@ class Committing:
         """All appended records are on disk; or the sync has failed, and waiting producers get `error`."""
         self.acknowledges_at_once = self.commits_at_once
         if error is ErrorCode.NONE:
-            self._acknowledge()
+            self.on_flushed()  # another sync, or a move of the log, may have put the rest on disk
         else:
             self._producers.answer(lambda _: error)

@@ -229,6 +229,19 @@ async def test_records_that_a_leader_appends_after_its_time_are_not_handed_over(
     await hosted.host.close()
 
 
+async def test_records_of_a_leader_that_stops_are_not_handed_over_in_the_place_of_its_successors() -> None:
+    hosted, _ = await leading_others()
+    assert hosted.host.append(TOPICS[:1], VERSION) == 4
+    hosted.host.resign(KafkaError(ErrorCode.NOT_CONTROLLER))
+    await hosted.host.hand_over(timeout_ms=0)
+
+    hosted.storage.truncate(3)
+    hosted.storage.append_metadata([encode_record(TOPICS[1], VERSION)], epoch=2, now_ms=0)
+    hosted.host.on_commit(4)
+    assert hosted.story.told[-1] == ("commit", MetadataBatch(3, 4, 2, (TOPICS[1],)))
+    await hosted.host.close()
+
+
 async def test_half_of_a_decision_in_the_log_stops_the_node() -> None:
     hosted = await Hosted(formatted()).start()
     hosted.files.free_bytes = 150_000

@@ -265,6 +265,7 @@ class RaftHost:
         """Stop leading: the node stops, or its log has failed. Appended records may still be committed."""
         leadership, self._leadership = self._leadership, None
         if leadership is not None:
+            self._forget_appended()
             leadership.end(error)
 
     def fail(self, what: str, error: Exception) -> None:
@@ -376,8 +377,7 @@ class RaftHost:
         if epoch == self._led_epoch:
             return
         if self._led_epoch is not None:
-            self._appended.forget()
-            self._uncommitted.clear()
+            self._forget_appended()
             if self._lines is not None:
                 self._lines.controller_ends(self._led_epoch, role)
             self._leadership.end(KafkaError(ErrorCode.NOT_CONTROLLER))
@@ -387,6 +387,11 @@ class RaftHost:
                 self._lines.controller_begins(epoch, self.end_offset)
             self._leadership.begin(self)
             self._tell_watchers()
+
+    def _forget_appended(self) -> None:
+        """The next leader may replace what is not committed: the log will show it."""
+        self._appended.forget()
+        self._uncommitted.clear()
 
     def _tell_watchers(self) -> None:
         leader = self.epoch, self.leader_id

@@ -63,6 +63,8 @@ class Leader:
         self.errors: dict[int, ErrorCode] = {}
         #: Records to send instead.
         self.records: dict[int, bytes] = {}
+        #: The error with which each fetch is refused as a whole.
+        self.refuses = ErrorCode.NONE
         self.is_closed = False
         self.version = 18
         self._sessions = FetchSessionCache(iter(range(1, 1000)).__next__)
@@ -84,6 +86,8 @@ class Leader:
             return self._offsets(request)
         assert request.replica_state.replica_id == FOLLOWER and request.replica_state.replica_epoch == 77
         self.requests.append(request)
+        if self.refuses is not ErrorCode.NONE:
+            return FetchResponse(error_code=self.refuses, responses=[])
         context = self._sessions.begin(request, version, 0, lambda topic_id: "orders")
         if context.error is not ErrorCode.NONE:
             return FetchResponse(error_code=context.error, responses=[])
@@ -328,6 +332,24 @@ async def test_a_log_that_diverged_is_cut_and_that_is_written_down_before_it_gro
         await node.clock.pass_time(BACKOFF_MS)
         await node.until(lambda: values(here) == [b"same", b"kept"])
     assert node.disks.truncated == [1, 1]
+
+
+async def test_a_leader_that_refuses_fetches_as_a_whole_is_asked_again_after_a_pause() -> None:
+    """It was asked for everything in a loop, as one whose handler fails."""
+    led, here = log_of(0), log_of(0)
+    async with following(led) as node:
+        node.follow(here)
+        await node.until(lambda: len(node.leader.requests) > 1)
+        node.leader.refuses = ErrorCode.UNKNOWN_SERVER_ERROR
+        before = len(node.leader.requests)
+        node.leader.wake()
+        await settle()
+        assert len(node.leader.requests) - before <= 2, "one of the session, and one for everything"
+
+        node.leader.refuses = ErrorCode.NONE
+        append(led, b"a", epoch=5)
+        await node.clock.pass_time(BACKOFF_MS)
+        await node.until(lambda: values(here) == [b"a"])
 
 
 async def test_a_cut_log_does_not_grow_in_the_next_leader_epoch_either_before_that_is_written_down() -> None:

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.protocol.epochs import INITIAL_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.fetch import (
     FetchPartition,
@@ -270,6 +271,8 @@ class ReplicaFetcher:
         )
         error = ErrorCode(response.error_code)
         if not self._session.answered(error, response.session_id):
+            if asked.session_epoch == INITIAL_EPOCH:
+                raise KafkaError(error)  # it refuses the fetch itself: the next one follows after a pause
             logger.info("%s The leader ends the fetch session: %s", self.name, error.name)
             return
         answers = [

@@ -362,6 +362,29 @@ async def test_a_broker_that_stops_waits_for_no_controllers_that_have_ended(
     assert "too few of them are left" in caplog.text
 
 
+async def test_a_broker_that_falls_silent_while_it_hands_over_looks_at_the_quorum_no_more() -> None:
+    """It did so ten times a second until its event loop ended."""
+    looks: list[int] = []
+
+    def is_quorum_gone() -> bool:
+        looks.append(1)
+        return False
+
+    node = Node()
+    controller = Scripted(node)
+    broker = await running(node, new_life(node, controller, is_quorum_gone=is_quorum_gone))
+    controller.error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    stop = asyncio.ensure_future(broker.shut_down())
+    await node.clock.pass_time(1_000)
+    assert looks and not stop.done()
+
+    await broker.shut_down(is_controlled=False)
+    await stop
+    looks.clear()
+    await node.clock.pass_time(1_000)
+    assert not looks
+
+
 async def test_a_node_that_cannot_go_on_waits_for_no_controller() -> None:
     node = Node()
     controller = Scripted(node)

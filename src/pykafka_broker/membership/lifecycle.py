@@ -182,7 +182,8 @@ class BrokerLifecycle:
         if self._life is not None and self.phase is not Phase.SHUTTING_DOWN:
             life, now_ms = self._life, self._now_ms()
             self._go_on(heartbeats.begin_shutdown(life, now_ms) if is_controlled else heartbeats.stop(life))
-            self._watching = asyncio.get_running_loop().create_task(self._watch_quorum())
+            if self._watching is None:  # a call before this one may wait
+                self._watching = asyncio.get_running_loop().create_task(self._watch_quorum())
             await self._until(lambda life: False)
         for task in (self._sending, self._watching):
             if task is not None:

@@ -1,7 +1,7 @@
 """Applies the quotas of the newest metadata: those of clients, and those of addresses.
 
-An address may be given as a host name, which is looked up in the background: its quota is in force after
-that. A name that no longer resolves has no quota, and is logged.
+An address may be given as a host name, which is looked up in the background with each change: its quota is
+in force after the first time. A name that no longer resolves has no quota, and is logged.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class QuotaFollower:
         self._clients = clients
         self._addresses = addresses
         self._quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
+        #: The addresses of the hosts, as they were looked up last.
+        self._found: Mapping[str, str] = {}
         self._looking_up: asyncio.Task[None] | None = None
 
     def published(self, _old: ClusterImage, new: ClusterImage) -> None:
@@ -48,7 +50,7 @@ class QuotaFollower:
                 hosts[host] = limit
             else:
                 limits[str(getattr(address, "ipv4_mapped", None) or address)] = limit
-        self._addresses.apply(limits)
+        self._addresses.apply({**limits, **_by_address(hosts, self._found)})
         if hosts:
             self._looking_up = asyncio.get_running_loop().create_task(self._look_up(hosts, limits))
 
@@ -58,13 +60,20 @@ class QuotaFollower:
             self._looking_up.cancel()
             self._looking_up = None
 
-    async def _look_up(self, hosts: Mapping[str, float], limits: dict[str | None, float]) -> None:
-        for host, limit in hosts.items():
+    async def _look_up(self, hosts: Mapping[str, float], limits: Mapping[str | None, float]) -> None:
+        found = {}
+        for host in hosts:
             try:
-                limits[await address_of(host)] = limit
+                found[host] = await address_of(host)
             except UNKNOWN_HOST:
                 logger.warning("The quota of the unknown host %s is not in force", host)
-        self._addresses.apply(limits)
+        self._found = found
+        self._addresses.apply({**limits, **_by_address(hosts, found)})
+
+
+def _by_address(hosts: Mapping[str, float], found: Mapping[str, str]) -> dict[str | None, float]:
+    """The limits of the hosts whose addresses are known."""
+    return {found[host]: limit for host, limit in hosts.items() if host in found}
 
 
 def _limits_of_addresses(

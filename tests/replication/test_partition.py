@@ -256,6 +256,22 @@ async def test_what_another_sync_has_put_on_disk_is_committed_when_it_is_acknowl
     assert partition.log.state.high_watermark == 1
 
 
+async def test_a_producer_whose_records_the_next_leader_has_cut_before_the_sync_has_to_ask_it() -> None:
+    """It got no answer at all."""
+    disk = Disk()
+    partition = held(disk, flush_messages=1)
+    partition.become(registration(1, 2))
+    waiting = acknowledged(partition, produce(partition, b"one", acks=ACKS_LEADER), ACKS_LEADER)
+    assert isinstance(waiting, asyncio.Future)
+    await turn()
+    partition.become(registration(2, leader_epoch=6)._replace(leader=2))
+    partition.log.trimmer.truncate_to(0)
+    disk.sync()
+    await turn()
+    assert waiting.done()
+    assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 async def test_a_sync_that_fails_in_any_way_acknowledges_nothing() -> None:
     disk = Disk()
     partition = held(disk, flush_messages=1)

@@ -163,5 +163,7 @@ class Committing:
         self.acknowledges_at_once = self.commits_at_once
         if error is ErrorCode.NONE:
             self.on_flushed()  # another sync, or a move of the log, may have put the rest on disk
+            if self._led.leadership is None:  # the next leader may have had records cut off
+                self._producers.answer(lambda _: ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
             self._producers.answer(lambda _: error)

@@ -272,6 +272,22 @@ async def test_a_producer_whose_records_the_next_leader_has_cut_before_the_sync_
     assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+async def test_the_syncs_of_a_partition_end_when_it_is_deleted() -> None:
+    """They were repeated in a loop, because the sync of a deleted log does nothing."""
+    disk = Disk()
+    partition = held(disk, flush_messages=1)
+    partition.become(registration(1, replicas=(1,)))
+    waiting = acknowledged(partition, produce(partition, b"one", acks=ACKS_LEADER), ACKS_LEADER)
+    assert isinstance(waiting, asyncio.Future)
+    await turn()
+    partition.resign()
+    partition.log.retire()
+    disk.sync()
+    await turn()
+    assert not disk.syncs
+    assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 async def test_a_sync_that_fails_in_any_way_acknowledges_nothing() -> None:
     disk = Disk()
     partition = held(disk, flush_messages=1)

@@ -62,6 +62,9 @@ class Flushing:
         error = ErrorCode.KAFKA_STORAGE_ERROR  # records that are not on disk are not acknowledged
         try:
             while (log := self._flushed.log).state.recovery_point < log.state.log_end_offset:
+                if log.state.retired:  # the partition was deleted: its log is not synced any more
+                    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                    return
                 try:
                     await self._threads.run(log, log.flusher.flush)
                 except KafkaError:

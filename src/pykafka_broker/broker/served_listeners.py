@@ -79,6 +79,11 @@ class ServedListeners:
             if endpoint.serves == serves:
                 self._listeners.add(endpoint, self._service(endpoint))
 
+    def stop(self) -> None:
+        """Give up the changes that wait for a host."""
+        for change in self._changes:
+            change.cancel()
+
     def _service(self, endpoint: ListenerEndpoint) -> ListenerService:
         return self._kinds[endpoint.serves](endpoint)
 

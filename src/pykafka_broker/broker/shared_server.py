@@ -145,6 +145,7 @@ async def build_shared(f: Foundation, undo: Undo) -> SharedServer:
     await served_listeners.listen(CONTROLLER_LISTENER)
     await served_listeners.listen(METRICS_LISTENER)
     undo.add(StopStep.LISTENERS, partial(listeners.stop, STOP_GRACE_MS))
+    undo.add(StopStep.LISTENERS, served_listeners.stop)
     own_endpoints = {
         name: (endpoint.host, endpoint.port)
         for name, endpoint in served_listeners.registered(CONTROLLER_LISTENER).items()

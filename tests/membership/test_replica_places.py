@@ -41,4 +41,7 @@ async def test_the_places_of_replicas_are_said_until_they_are_noted() -> None:
 
     assert controller.assignments == [(LOST,)] * 4  # at once, and after 100, 300 and 700 ms
     await places.stop()
+    places.report_places()  # the metadata has changed once more
+    await clock.pass_time(10_000)
+    assert len(controller.assignments) == 4
     assert clock.pending_timers == 0

@@ -46,6 +46,7 @@ class ReplicaPlaces:
         self._misplaced = misplaced
         self._clock = clock
         self._placing: asyncio.Task[None] | None = None
+        self._is_stopped = False
         #: Directories may have changed since `misplaced()` was last read.
         self._has_moved = False
         #: The controller may have replicas as lost because a disk is full, also from an earlier process.
@@ -54,7 +55,7 @@ class ReplicaPlaces:
 
     def report_places(self) -> None:
         """Report replicas whose directory the controller does not know or has as lost."""
-        if self._broker_epoch() < 0:
+        if self._broker_epoch() < 0 or self._is_stopped:
             return  # reported after the registration
         was_refusing = self._may_have_lost
         self._may_have_lost = any(log_dir.refusal is not None for log_dir in self._dirs.of_partitions)
@@ -94,6 +95,7 @@ class ReplicaPlaces:
 
     async def stop(self) -> None:
         """Stop reporting."""
+        self._is_stopped = True
         if self._placing is not None:
             self._placing.cancel()
             await asyncio.gather(self._placing, return_exceptions=True)

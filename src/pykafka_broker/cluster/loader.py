@@ -37,7 +37,8 @@ class MetadataLoader:
 
     def apply(self, records: Iterable[object], *, offset: int, epoch: int) -> None:
         """Replay the records of one batch, the first of which is at `offset`."""
-        self._epoch = epoch
+        if self._open is None:
+            self._epoch = epoch
         for position, record in enumerate(records, offset):
             if isinstance(record, m.BeginTransactionRecord):
                 if self._open is not None:
@@ -49,7 +50,7 @@ class MetadataLoader:
                 if isinstance(record, m.EndTransactionRecord):
                     for inner, inner_position in self._open:
                         self._builder.apply(inner, inner_position)
-                self._open = None
+                self._open, self._epoch = None, epoch
                 self._builder.skip_to(position)
             elif self._open is not None:
                 self._open.append((record, position))
@@ -58,6 +59,6 @@ class MetadataLoader:
 
     def skip_to(self, offset: int, epoch: int) -> None:
         """Skip control records, which are not cluster metadata, up to `offset`."""
-        self._epoch = epoch
         if self._open is None:
+            self._epoch = epoch
             self._builder.skip_to(offset)

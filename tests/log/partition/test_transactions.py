@@ -305,6 +305,39 @@ def abort_one(log: PartitionLog, producer_id: int) -> bytes:
     return AbortedTxn(producer_id, first, last, last + 1).to_bytes()
 
 
+def test_ended_transactions_below_the_high_watermark_hold_nothing_back_after_a_truncation() -> None:
+    """Before, a follower that cut its end off and then led the partition gave read-committed consumers no
+    record of the last segment until the next append.
+    """
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"a")
+    finish(log, 1, commit=True)
+    append(log, b"not the leader's")
+
+    log.trimmer.truncate_to(2)
+
+    assert (log.state.last_stable_offset, log.state.high_watermark) == (2, 2)
+
+
+def test_a_log_that_starts_over_knows_no_transaction_that_was_open_before() -> None:
+    """Before, the snapshot of the last clean stop brought it back, and its marker had gone by: the last stable
+    offset stayed at the log start offset.
+    """
+    files = MemoryFiles()
+    log = new_log(files)
+    write(log, 1, 0, b"a")
+    assert log.flusher.close_in_order()
+    log = reopened(files, clean=True)
+
+    log.trimmer.reset_to(100)
+    append(log, b"b")
+
+    assert (log.state.last_stable_offset, log.state.high_watermark) == (101, 101)
+    log.flusher.flush()
+    again = reopened(files.killed(), clean=False, recovery_point=101, log_start_offset=100, high_watermark=101)
+    assert (again.state.last_stable_offset, again.state.high_watermark) == (101, 101)
+
+
 def test_an_abort_adds_to_the_index_and_leaves_alone_what_is_in_it() -> None:
     files = MemoryFiles()
     log = new_log(files)

@@ -89,13 +89,15 @@ class ProducerFiles:
         *,
         trusted_end: int | None = None,
     ) -> Rebuilt:
-        """The producer state at the log end; unreadable and stray snapshots are removed.
+        """The producer state at the log end; unreadable and stray snapshots are removed, and those from before
+        the first segment: the log no longer tells what happened to their producers' transactions.
 
         Snapshots past `trusted_end`, the base offset of the first segment that had to be scanned, are removed
         too: a replay from an older one finds that segment's aborted transactions again.
         """
+        first = segments[0].base_offset
         last = log_end_offset if trusted_end is None else min(trusted_end, log_end_offset)
-        for offset in [offset for offset in self._offsets if offset > last]:
+        for offset in [offset for offset in self._offsets if not first <= offset <= last]:
             self._remove(offset)
             self._offsets.remove(offset)
         producers = ProducerStates(log_start_offset)
@@ -113,7 +115,7 @@ class ProducerFiles:
                 producers.load(states, offset)
                 chosen = offset
                 break
-        start_offset = chosen if chosen >= 0 else segments[0].base_offset
+        start_offset = chosen if chosen >= 0 else first
         for number, segment in enumerate(segments):
             following = segments[number + 1].base_offset if number + 1 < len(segments) else log_end_offset
             if following <= start_offset:

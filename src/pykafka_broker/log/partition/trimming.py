@@ -256,5 +256,6 @@ class LogTrimmer:
         state.producers = rebuilt.producers
         self._flusher.snapshot_offset = rebuilt.snapshot_offset
         state.high_watermark = max(min(state.high_watermark, offset), state.log_start_offset)
+        state.producers.on_high_watermark(state.high_watermark)
         state.update_last_stable_offset()
         state.wake_waiting()

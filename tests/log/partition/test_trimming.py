@@ -84,6 +84,23 @@ def expiring(files: MemoryFiles, threads: Threads, failures: list[OSError]) -> P
     return log
 
 
+def test_retention_begins_no_segment_while_a_thread_makes_one() -> None:
+    """Before, retention after a compaction found the files of the segment that an append waited for: the log
+    directory was taken for broken, and the broker stopped.
+    """
+    files, failures = MemoryFiles(), list[OSError]()
+    log = expiring(files, Threads(), failures)
+    log.roller.makes_names = True
+    made = log.roller.make_names(log.state.log_end_offset)
+    assert made is not None
+
+    assert (log.trimmer.apply_retention(NOW), failures) == (0, [])
+
+    log.roller.makes_names = False
+    log.roller.adopt(made)
+    assert log.trimmer.apply_retention(NOW) == 1
+
+
 class Lock:
     """The lock of a flush; whatever was to happen `before` it is taken for the first time happens."""
 

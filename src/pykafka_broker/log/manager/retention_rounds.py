@@ -52,7 +52,7 @@ class RetentionRounds:
     def _remove_expired(self, now_ms: int, logs: Iterable[PartitionLog]) -> None:
         """Apply retention to these logs without waiting for a disk."""
         for log in logs:
-            if log.closed or log.offline is not None or log.roller.makes_names:
+            if log.closed or log.offline is not None:
                 continue
             try:
                 due = log.trimmer.names_due(now_ms)

@@ -101,7 +101,7 @@ class LogTrimmer:
         Waits for no disk if `expired` was called before.
         """
         state = self._state
-        if self._compaction.is_under_way or not state.active.size:
+        if self._is_busy or not state.active.size:
             return None
         is_all = self.expired(now_ms).segments == len(state.segments)
         return NamesDue(self._roller, state.log_end_offset) if is_all else None
@@ -112,7 +112,7 @@ class LogTrimmer:
         Waits for no disk if the caller has called `expired` and has made the segment of `names_due`.
         """
         state = self._state
-        if self._compaction.is_under_way:
+        if self._is_busy:
             return 0
         expired = self.expired(now_ms)
         count = expired.segments
@@ -138,6 +138,11 @@ class LogTrimmer:
         self._discard(gone)
         self.advance_log_start_offset(state.segments[0].base_offset)
         return len(gone)
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether a thread replaces closed segments, or makes the next one."""
+        return self._compaction.is_under_way or self._roller.makes_names
 
     def expired(self, now_ms: int) -> Expired:
         """The segments that retention would remove now. Worker-safe; may wait for the disk."""

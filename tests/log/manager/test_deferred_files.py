@@ -17,7 +17,7 @@ from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.log.logs import TOPIC_ID
+from tests.log.logs import TOPIC_ID, append
 
 EPOCHS = "leader-epoch-checkpoint"
 
@@ -104,6 +104,22 @@ async def test_an_append_is_repeated_until_it_misses_no_file() -> None:
     assert await disks.deferred.repeat(due(log), lambda: outcomes.pop(0)) == "written"
 
     assert (disks.jobs, have_files([log])) == (["/a", "/a"], [True])
+
+
+async def test_an_append_is_repeated_if_the_log_is_truncated_while_its_segment_is_made() -> None:
+    """Before, it was refused by an error of the program, and a follower stopped fetching."""
+    disks = Disks()
+    log = disks.log(0)
+    for value in (b"a", b"b"):
+        append(log, value, epoch=3)
+    disks.goes.clear()
+    repeated = disks.deferred.repeat(NamesDue(log.roller, 2), lambda: "repeated")
+    await settle()
+    log.trimmer.truncate_to(1)
+    disks.goes.set()
+
+    assert await repeated == "repeated"
+    assert [segment.base_offset for segment in log.state.segments] == [0]
 
 
 async def test_a_file_that_cannot_be_made_is_the_error_of_its_own_append_alone() -> None:

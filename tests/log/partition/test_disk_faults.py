@@ -110,10 +110,10 @@ def test_a_retry_after_a_failed_append_is_appended_not_taken_for_a_duplicate() -
     assert produce(log, 1, 1) == (1, 1, -1, 0, False, False)
 
 
-@pytest.mark.parametrize("operation", ["create", "write_file"])
+@pytest.mark.parametrize("operation", ["create", "write_file", "reserve"])
 def test_a_roll_that_fails_leaves_the_log_in_service(operation: str) -> None:
     files = MemoryFiles()
-    log = new_log(files, segment_bytes=150)
+    log = new_log(files, segment_bytes=150, preallocate=operation == "reserve")
     append(log, b"a")
     append(log, b"b")
     files.fail(operation, errno.ENOSPC)

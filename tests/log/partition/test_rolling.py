@@ -1,13 +1,12 @@
-"""From one segment to the next: the new one begins where the log ends, or the log does not go on in it."""
+"""From one segment to the next: the new one begins where the log ends, or it is removed."""
 
 from __future__ import annotations
 
 import pytest
 
 from pykafka_broker.log.partition.rolling import is_due
-from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.log.logs import NOW, append, new_log, values
+from tests.log.logs import NOW, append, new_log, reopened, values
 
 
 @pytest.mark.parametrize(
@@ -30,15 +29,24 @@ def test_a_batch_begins_a_segment_by_size_by_offset_and_by_the_time_of_its_recor
     assert is_due(log.state, size, last_offset, max_timestamp, now_ms=NOW + 1_000_000) is due
 
 
-def test_a_segment_that_was_made_for_another_end_of_the_log_is_not_adopted() -> None:
-    log = new_log(MemoryFiles())
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_segment_that_was_made_for_another_end_of_the_log_is_removed(clean: bool) -> None:
+    """Before, its files stayed, and the next start took it for the end of the log: what had been appended past
+    its offset was lost.
+    """
+    files = MemoryFiles()
+    log = new_log(files)
     append(log, b"a")
+    append(log, b"not the leader's")
     made = log.roller.make_names(log.state.log_end_offset)
     assert made is not None
-    append(log, b"b")
+    log.trimmer.truncate_to(1)
 
-    with pytest.raises(IllegalState, match="it cannot go on in segment 1"):
-        log.roller.adopt(made)
+    log.roller.adopt(made)
 
+    for value in (b"b", b"c", b"d"):
+        append(log, value)
     assert len(log.state.segments) == 1
-    assert values(log) == [b"a", b"b"]
+    assert log.flusher.close_in_order() and log.state.recovery_point == 4
+    again = reopened(files.killed(), clean=clean, recovery_point=4)
+    assert values(again) == [b"a", b"b", b"c", b"d"]

@@ -129,13 +129,21 @@ class LogFolder:
                 self.note_unsynced({path, self._state.directory})
 
     def create_segment(self, base_offset: int) -> Segment | None:
-        """Make the files of a new segment; None if the folder is another log's."""
+        """Make the files of a new segment; None if the folder is another log's. With `preallocate`, the disk
+        reserves room for all of it, and gets back the unused rest when the segment is closed.
+        """
         with self._making_lock:
             if self._state.retired:
                 return None
             path = join(self._state.directory, offset_file(base_offset, ""))
-            interval_bytes = self._state.config.index_interval_bytes
-            return Segment.create(self._files, path, base_offset, interval_bytes)
+            config = self._state.config
+            return Segment.create(
+                self._files,
+                path,
+                base_offset,
+                config.index_interval_bytes,
+                reserved_bytes=config.segment_bytes if config.preallocate else 0,
+            )
 
     def write_side_files(self, closed: Sequence[Segment], snapshots: list[Snapshot]) -> list[Snapshot]:
         """Write the indexes of closed segments and the snapshots, each of which leaves the list; return the

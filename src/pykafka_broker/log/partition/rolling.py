@@ -8,6 +8,7 @@ Making the files of a segment may wait for the disk. Where producers can wait fo
 from __future__ import annotations
 
 import errno
+import logging
 from typing import Optional
 
 from pykafka_broker.log.disk.environment import Environment
@@ -19,10 +20,11 @@ from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.segment.segment import Segment
-from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.system.named_tuple import NamedTuple
+
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.UnifiedLog")
 
 
 def is_due(state: LogState, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
@@ -165,18 +167,18 @@ class Roller:
         return None if base_offset is None else self._made(base_offset)
 
     def adopt(self, new: Segment) -> None:
-        """Go on in a segment that `make_names` has made.
+        """Go on in a segment that `make_names` has made; remove it if the log was truncated or appended to
+        meanwhile. Otherwise the next start would take it for the end of the log, and a roll at its offset
+        would find its files.
 
         Raises:
-            IllegalState: the segment does not begin where the log ends; nothing has changed.
-            OSError: the disk refuses to cut off the torn end of a failed append.
+            OSError: the disk refuses to cut off the torn end of a failed append, or the removal.
         """
         state, active = self.state, self.state.active
         if not new.base_offset == state.log_end_offset > active.base_offset:
-            raise IllegalState(
-                f"{state.name} ends at {state.log_end_offset} in segment {active.base_offset}: "
-                f"it cannot go on in segment {new.base_offset}"
-            )
+            logger.info("%s ends at %d now: segment %d goes", state.name, state.log_end_offset, new.base_offset)
+            new.files.remove_all()
+            return
         if active.has_torn_tail:
             active.cut_torn_tail()
         self._go_on_in(new)
@@ -196,15 +198,9 @@ class Roller:
         return crc32c(segment.path.encode()) % limit_ms if limit_ms > 0 else 0
 
     def _made(self, base_offset: int) -> Segment:
-        """Make a new segment's files; with `preallocate`, the disk reserves room for all of it, and gets back
-        the unused rest when the segment is closed.
-        """
         new = self._folder.create_segment(base_offset)
         if new is None:
             raise OSError(errno.ESTALE, "the partition was deleted")
-        config = self.state.config
-        if config.preallocate:
-            new.reserve(config.segment_bytes)
         return new
 
     def _go_on_in(self, new: Segment) -> None:

@@ -38,9 +38,13 @@ def create_log(
     metadata = join(directory, PARTITION_METADATA)
     files.write_file(metadata, encode_partition_metadata(identity.topic_id), sync=False)
     path = join(directory, offset_file(start_offset, ""))
-    segment = Segment.create(files, path, start_offset, config.index_interval_bytes)
-    if config.preallocate:
-        segment.reserve(config.segment_bytes)
+    segment = Segment.create(
+        files,
+        path,
+        start_offset,
+        config.index_interval_bytes,
+        reserved_bytes=config.segment_bytes if config.preallocate else 0,
+    )
     if not stays_open:
         segment.release_file()
     if config.is_compacted:

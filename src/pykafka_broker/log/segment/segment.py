@@ -85,12 +85,27 @@ class Segment:
         self.is_pinned = False
 
     @classmethod
-    def create(cls, files: FileSystem, path: str, base_offset: int, index_interval_bytes: int) -> Segment:
-        """A new, empty segment with its files."""
+    def create(
+        cls,
+        files: FileSystem,
+        path: str,
+        base_offset: int,
+        index_interval_bytes: int,
+        *,
+        reserved_bytes: int = 0,
+    ) -> Segment:
+        """A new, empty segment with its files; the disk keeps room for the log to grow to `reserved_bytes`.
+
+        Raises:
+            OSError: the disk refuses; no file is left.
+        """
         segment = cls(files, path, base_offset, 0, index_interval_bytes)
         segment._file = segment.files.open(LOG_SUFFIX, create=True)
         try:
             segment.indexes.create()
+            if reserved_bytes:
+                segment.file.reserve(reserved_bytes)
+                segment.has_reserve = True
         except OSError:
             segment.files.remove_all()
             raise
@@ -174,11 +189,6 @@ class Segment:
         """Remove the bytes that a failed append left after the end; OSError if the disk refuses even that."""
         self.file.truncate(self.size)
         self.has_torn_tail = False
-
-    def reserve(self, size_bytes: int) -> None:
-        """Have the disk keep room for the file to grow to `size_bytes`; its size stays."""
-        self.file.reserve(size_bytes)
-        self.has_reserve = True
 
     def give_back_reserve(self) -> None:
         """Free the room that was not needed. Worker-safe once the segment is not appended to any more."""

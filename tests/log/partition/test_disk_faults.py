@@ -125,6 +125,26 @@ def test_a_roll_that_fails_leaves_the_log_in_service(operation: str) -> None:
     assert values(log) == [b"a", b"b", b"c"]
 
 
+def test_a_copy_whose_last_records_compaction_removed_keeps_the_others_while_the_disk_is_full() -> None:
+    """Before, each attempt to go on at the end of the source took one more segment out of the copy."""
+    files = MemoryFiles()
+    copy = new_log(files, segment_bytes=150)
+    for n in range(4):
+        append(copy, b"%d" % n)
+    copy.roller.roll()
+    files.fail("create", errno.ENOSPC, times=2)
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left"):
+            copy.trimmer.skip_to(9)
+
+    copy.trimmer.skip_to(9)
+
+    assert append(copy, b"next").first_offset == 9
+    assert [segment.base_offset for segment in copy.state.segments] == [0, 2, 9]
+    again = reopened(files.killed(), cleanup_policy=frozenset({"compact"}))
+    assert values(copy) == values(again) == [b"0", b"1", b"2", b"3", b"next"]
+
+
 def test_a_broken_disk_is_reported_and_a_full_one_is_not() -> None:
     files = MemoryFiles()
     reported: list[int | None] = []

@@ -235,11 +235,12 @@ class LogTrimmer:
         """Move the log end to a later offset: the leader's log has no records between, after compaction."""
         state = self._state
         self._density.copies_gaps()
-        if state.active.size == 0:
-            state.segments = state.segments[:-1]
-            state.active.files.remove_all()
+        before = state.active
         self._roller.roll_to(offset)
         state.log_end_offset = state.producers.end_offset = offset
+        if before.size == 0:
+            state.segments = (*state.segments[:-2], state.active)
+            before.files.remove_all()
 
     def _end_at(self, offset: int) -> None:
         """Lower the log end, and everything that follows from it."""

@@ -21,7 +21,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, encode_marker
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.log.logs import NOW, TOPIC_ID, end_transaction
+from tests.log.logs import NOW, TOPIC_ID, end_transaction, log_of_orders
 from tests.log.manager.test_log_manager import Broker
 
 FOLDER = "/data/orders-0"
@@ -415,6 +415,73 @@ async def test_a_log_that_is_truncated_meanwhile_is_not_given_back_what_it_lost(
     fill(log, 50, start=7)
     await cleaned(broker)
     assert newest(served(log)) == {b"%d" % k: b"%d" % (55 + k if k < 2 else 50 + k) for k in range(5)}
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+async def test_a_deleted_key_stays_deleted_though_its_tombstone_came_after_a_truncation(crashed: bool) -> None:
+    """Before, the next start took the log for clean up to the offset of before the truncation: the tombstone
+    below it was removed, and the record that it deletes was not.
+    """
+    files = MemoryFiles()
+    broker = await a_broker(files)
+    log = a_log(broker.manager)
+    produce(log, (b"k", b"deleted"))
+    fill(log, 50)
+    await cleaned(broker)
+    log.trimmer.truncate_to(1)
+    if crashed:  # before the checkpoint
+        broker, log = await _restarted(files)
+    else:
+        assert await broker.manager.writes.checkpoint_truncated(log)
+    produce(log, (b"k", None))
+    fill(log, 50)
+    if not crashed:
+        broker, log = await _restarted(files)
+
+    for round_number in range(3):
+        fill(log, 20, start=round_number)
+        await cleaned(broker)
+
+    assert newest(served(log)).get(b"k") is None
+
+
+async def _restarted(files: MemoryFiles) -> tuple[Broker, PartitionLog]:
+    """After a crash, with tombstones that the second cleaning removes."""
+    broker = Broker(
+        files.killed(),
+        config_for=lambda topic: LogConfig(**COMPACT, delete_retention_ms=0),
+        settings=LogSettings(cleaner=SETTINGS),
+    )
+    log = log_of_orders(await broker.start())
+    log.state.advance_high_watermark(log.state.log_end_offset)
+    return broker, log
+
+
+async def test_a_log_that_is_truncated_when_its_cleaning_has_ended_is_not_clean_past_its_end() -> None:
+    files = MemoryFiles()
+    logs: list[PartitionLog] = []
+
+    async def run_long(job: Callable[[], Any]) -> Any:
+        result = job()
+        for log in logs:
+            log.trimmer.truncate_to(7)
+        return result
+
+    broker = Broker(
+        files,
+        run_long=run_long,
+        config_for=lambda topic: LogConfig(**COMPACT),
+        settings=LogSettings(cleaner=SETTINGS),
+    )
+    await broker.start()
+    log = a_log(broker.manager)
+    logs.append(log)
+    fill(log, 50)
+
+    await cleaned(broker)
+
+    assert log.state.log_end_offset == 7
+    assert log.state.cleaned_offset is None
 
 
 async def test_a_damaged_log_is_left_alone_with_one_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -243,8 +243,7 @@ class LogCleaner:
             self._give_up(log, error)
         else:
             is_done = True
-            log.compaction.adopt()
-            log.state.cleaned_offset = end_offset
+            log.compaction.finish(end_offset)
             self.last_cleaning_ms = self._clock.monotonic_ms() - started_ms
             logger.info(
                 "Cleaned %s from offset %d to %d in %d ms: %d bytes became %d",

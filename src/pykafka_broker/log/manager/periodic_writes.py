@@ -59,24 +59,29 @@ class PeriodicWrites:
         await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.state.recovery_point)
 
     async def checkpoint_truncated(self, log: PartitionLog) -> bool:
-        """Write the recovery point of a truncated log; return whether the checkpoint has it.
+        """Write the recovery point of a truncated log, and the offset up to which it was compacted; return
+        whether the checkpoints have them.
 
-        Until then nothing may be appended: after a crash, new records below the old recovery point would be
-        taken for flushed.
+        Until then nothing may be appended: after a crash, new records below the old offsets would be taken
+        for flushed, or for compacted.
         """
         log_dir = next(one for one in self._dirs.all if one.path == directory_name(log.directory))
-        for _ in range(2):  # a write under way may have the older offsets
-            if self._is_checkpointed(log_dir, log):
-                return True
-            if self._work.is_free(RECOVERY_POINT_CHECKPOINT, log_dir.path):
-                await self.checkpoint_recovery_points()
-            else:
-                await self._work.in_each(RECOVERY_POINT_CHECKPOINT, {log_dir.path: lambda: None})
-        return self._is_checkpointed(log_dir, log)
+        writes = {RECOVERY_POINT_CHECKPOINT: self.checkpoint_recovery_points}
+        if log.state.cleaned_offset is not None:
+            writes[CLEANER_CHECKPOINT] = self.checkpoint_cleaned
+        for name, write in writes.items():
+            for _ in range(2):  # a write under way may have the older offsets
+                if self._is_checkpointed(name, log_dir, log):
+                    break
+                if self._work.is_free(name, log_dir.path):
+                    await write()
+                else:
+                    await self._work.in_each(name, {log_dir.path: lambda: None})
+        return all(self._is_checkpointed(name, log_dir, log) for name in writes)
 
     @staticmethod
-    def _is_checkpointed(log_dir: LogDir, log: PartitionLog) -> bool:
-        data = log_dir.checkpointed.get(RECOVERY_POINT_CHECKPOINT)
+    def _is_checkpointed(name: str, log_dir: LogDir, log: PartitionLog) -> bool:
+        data = log_dir.checkpointed.get(name)
         if data is None:
             return False
         offset = decode_offsets(data).get((log.topic, log.partition), 0)

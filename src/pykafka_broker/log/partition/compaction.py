@@ -206,6 +206,14 @@ class Compaction:
             self._state.segments = (*segments[:number], new, *segments[number + len(old) :])
             self._environment.bury(partial(_unlink_deleted, old), self._state.config.file_delete_delay_ms)
 
+    def finish(self, end_offset: int) -> None:
+        """A round has cleaned the log up to `end_offset`. That does not count if the log was truncated since:
+        it may grow past that offset with other records.
+        """
+        self.adopt()
+        if not self._is_cut:
+            self._state.cleaned_offset = end_offset
+
     def failed(self, error: Exception) -> None:
         """The disk refused to take a cleaned segment: report it."""
         if isinstance(error, OSError):

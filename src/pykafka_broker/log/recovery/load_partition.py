@@ -91,6 +91,9 @@ def _opened(found: FoundLog, checkpointed: CheckpointedOffsets, now_ms: int) -> 
         active.first_append_ms = now_ms
     active.indexes.begin_tail(log_end_offset)
     recovery_point = min(checkpointed.recovery_point or 0, log_end_offset)
+    cleaned_offset = checkpointed.cleaned_offset
+    if cleaned_offset is not None:  # the crash may have come before the checkpoint of a truncation
+        cleaned_offset = min(cleaned_offset, log_end_offset)
     directory = found.identity.directory
     return OpenedLog(
         segments=tuple(found.segments),
@@ -101,7 +104,7 @@ def _opened(found: FoundLog, checkpointed: CheckpointedOffsets, now_ms: int) -> 
         epochs=found.epochs,
         producers=rebuilt.producers,
         snapshot_offset=rebuilt.snapshot_offset,
-        cleaned_offset=checkpointed.cleaned_offset,
+        cleaned_offset=cleaned_offset,
         dense_from=found.dense_from,
         # The process before this one may have been killed when it had made or renamed files.
         unsynced=frozenset() if found.is_clean else frozenset({directory, directory_name(directory)}),

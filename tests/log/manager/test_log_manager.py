@@ -283,6 +283,27 @@ async def test_a_deleted_log_is_renamed_in_a_worker_thread_and_removed_after_the
     assert folders(files) == []
 
 
+async def test_a_file_that_cannot_be_removed_keeps_no_other_file(caplog: pytest.LogCaptureFixture) -> None:
+    """Before, the other removals that were due at that moment were left to the next start."""
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    for partition in range(3):
+        log = manager.create("orders", partition, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+        append(log, b"a")
+        log.roller.roll()
+        log.trimmer.delete_records(1)
+        log.trimmer.apply_retention(NOW)
+    await settle()
+    files.fail("remove", errno.EPERM, path="orders-0/")
+
+    await broker.pass_time(1)
+
+    left = {path.split("/")[2] for path in files.inodes if path.endswith(".deleted")}
+    assert left == {"orders-0"}
+    assert "Operation not permitted" in caplog.text
+
+
 async def test_the_folders_above_a_new_log_directory_survive_a_power_cut() -> None:
     files = MemoryFiles()
     await started(files, "/srv/kafka/data")

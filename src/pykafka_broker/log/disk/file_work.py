@@ -192,16 +192,20 @@ class FileWork:
 
 def _do_all(jobs: Iterable[Callable[[], object]]) -> None:
     for job in jobs:
-        job()
+        _do(job)
 
 
 def _run_turns(jobs: deque[Callable[[], object]]) -> None:
     while jobs:
-        try:
-            jobs[0]()
-        except Exception:
-            logger.exception("file work failed")
+        _do(jobs[0])
         jobs.popleft()
+
+
+def _do(job: Callable[[], object]) -> None:
+    try:
+        job()
+    except Exception:  # go on with the others
+        logger.exception("file work failed")
 
 
 def _on_event_loop() -> bool:

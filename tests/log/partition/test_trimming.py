@@ -464,6 +464,24 @@ def test_a_truncation_to_an_offset_that_was_damaged_takes_the_damage_away() -> N
     assert values(reopened(files, clean=True)) == [b"0", b"new"]
 
 
+def test_a_truncation_before_a_damage_forgets_the_timestamps_of_what_it_removes() -> None:
+    """Before, those between the new end and the damage counted: retention kept the segment for longer, and
+    ListOffsets found no record with the greatest timestamp.
+    """
+    files = MemoryFiles()
+    log = new_log(files)
+    for n in range(4):
+        append(log, b"%d" % n, timestamp=NOW + n)
+    size = log.state.active.size // 4
+    files.inodes[FOLDER + "/00000000000000000000.log"].data[2 * size : 3 * size] = bytes(size)
+    damaged = reopened(files.killed())
+
+    damaged.trimmer.truncate_to(1)
+
+    assert damaged.state.active.max_timestamp == NOW
+    assert damaged.reader.search_max_timestamp()() == FoundOffset(0, NOW, 0)
+
+
 # --- the decision alone ---------------------------------------------------------------------------
 
 

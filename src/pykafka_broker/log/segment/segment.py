@@ -228,7 +228,7 @@ class Segment:
         read, size = self.file.pread, self.size
         for damage in self.trust.damages:
             if damage.end_position > position:  # an index may point inside the range
-                yield from walk_headers(read, position, damage.position)
+                yield from walk_headers(read, position, min(damage.position, size))
                 position = damage.end_position
         yield from walk_headers(read, position, size)
 

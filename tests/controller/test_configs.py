@@ -15,6 +15,7 @@ from pykafka_broker.controller.core.events import (
     ConfigChange,
     ConfigOperation,
     CreateTopics,
+    EventError,
     IncrementalAlterConfigs,
     NewConfigs,
     NewTopic,
@@ -171,6 +172,20 @@ def test_a_new_min_insync_replicas_makes_eligibility_void() -> None:
     assert records[1:] == (m.ClearElrRecord(topic_name="orders"),)
     _, records, _ = alter(with_orders(), ("min.insync.replicas", SET, "2"), resource=(BROKER, ""))
     assert records[1:] == (m.ClearElrRecord(topic_name=""),)
+
+
+def test_a_request_of_too_many_changes_is_refused_as_a_whole() -> None:
+    """Before, it became several batches of the metadata log, of which a change of leader could keep some."""
+    values = [(f"key{number}", "1") for number in range(10_001)]
+    changes = ConfigChange(TOPIC, "orders", tuple((key, SET, value) for key, value in values))
+    refused = EventError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+
+    for event in (
+        IncrementalAlterConfigs((changes,)),
+        AlterConfigs((NewConfigs(TOPIC, "orders", tuple(values)),)),
+    ):
+        _, records, result = decide(with_orders(), event)
+        assert (records, result) == ((), refused)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,13 @@ from pykafka_broker.controller.core.events import (
     IncrementalAlterConfigs,
     NewConfigs,
 )
-from pykafka_broker.controller.core.state import MIN_INSYNC_REPLICAS, ConfigRules, ControllerState, Decision
+from pykafka_broker.controller.core.state import (
+    MIN_INSYNC_REPLICAS,
+    ConfigRules,
+    ControllerState,
+    Decision,
+    check_operation_size,
+)
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 
@@ -157,6 +163,7 @@ def _alter(
         else:
             results.append(AlterConfigsResult(kind, name))
     records += _clear_elr_records(state, records)
+    check_operation_size(len(records))
     return Decision(() if validate_only else tuple(records), tuple(results))
 
 

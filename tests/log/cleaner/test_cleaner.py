@@ -418,7 +418,9 @@ async def test_a_log_that_is_truncated_meanwhile_is_not_given_back_what_it_lost(
 
 
 @pytest.mark.parametrize("crashed", [False, True])
-async def test_a_deleted_key_stays_deleted_though_its_tombstone_came_after_a_truncation(crashed: bool) -> None:
+async def test_a_deleted_key_stays_deleted_though_its_tombstone_came_after_a_truncation(
+    crashed: bool,
+) -> None:
     """Before, the next start took the log for clean up to the offset of before the truncation: the tombstone
     below it was removed, and the record that it deletes was not.
     """

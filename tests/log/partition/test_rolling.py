@@ -31,8 +31,8 @@ def test_a_batch_begins_a_segment_by_size_by_offset_and_by_the_time_of_its_recor
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_segment_that_was_made_for_another_end_of_the_log_is_removed(clean: bool) -> None:
-    """Before, its files stayed, and the next start took it for the end of the log: what had been appended past
-    its offset was lost.
+    """Before, its files stayed, and the next start took it for the end of the log: what had been appended
+    past its offset was lost.
     """
     files = MemoryFiles()
     log = new_log(files)

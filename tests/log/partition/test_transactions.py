@@ -320,8 +320,8 @@ def test_ended_transactions_below_the_high_watermark_hold_nothing_back_after_a_t
 
 
 def test_a_log_that_starts_over_knows_no_transaction_that_was_open_before() -> None:
-    """Before, the snapshot of the last clean stop brought it back, and its marker had gone by: the last stable
-    offset stayed at the log start offset.
+    """Before, the snapshot of the last clean stop brought it back, and its marker had gone by: the last
+    stable offset stayed at the log start offset.
     """
     files = MemoryFiles()
     log = new_log(files)
@@ -334,7 +334,9 @@ def test_a_log_that_starts_over_knows_no_transaction_that_was_open_before() -> N
 
     assert (log.state.last_stable_offset, log.state.high_watermark) == (101, 101)
     log.flusher.flush()
-    again = reopened(files.killed(), clean=False, recovery_point=101, log_start_offset=100, high_watermark=101)
+    again = reopened(
+        files.killed(), clean=False, recovery_point=101, log_start_offset=100, high_watermark=101
+    )
     assert (again.state.last_stable_offset, again.state.high_watermark) == (101, 101)
 
 

@@ -89,8 +89,10 @@ class ProducerFiles:
         *,
         trusted_end: int | None = None,
     ) -> Rebuilt:
-        """The producer state at the log end; unreadable and stray snapshots are removed, and those from before
-        the first segment: the log no longer tells what happened to their producers' transactions.
+        """The producer state at the log end; unreadable and stray snapshots are removed.
+
+        So are those from before the first segment: the log no longer tells what happened to their producers'
+        transactions.
 
         Snapshots past `trusted_end`, the base offset of the first segment that had to be scanned, are removed
         too: a replay from an older one finds that segment's aborted transactions again.

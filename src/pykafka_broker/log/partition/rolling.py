@@ -176,7 +176,9 @@ class Roller:
         """
         state, active = self.state, self.state.active
         if not new.base_offset == state.log_end_offset > active.base_offset:
-            logger.info("%s ends at %d now: segment %d goes", state.name, state.log_end_offset, new.base_offset)
+            logger.info(
+                "%s ends at %d now: segment %d goes", state.name, state.log_end_offset, new.base_offset
+            )
             new.files.remove_all()
             return
         if active.has_torn_tail:

@@ -595,6 +595,24 @@ async def test_a_full_disk_does_not_make_the_deletion_of_a_topic_fail() -> None:
     assert await offsets.fetched_offset() == 1
 
 
+async def test_an_expression_whose_topics_could_not_be_stored_is_resolved_by_a_later_heartbeat() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    topics = Topics({"t": TopicInfo("t", T, 1)}, 1)
+    offsets.service.set_topics(topics, frozenset({"t"}), has_new_topics=True)
+
+    joined = await offsets.requests.consumer_heartbeat("a", 0, regex="t.*")
+    offsets.disk_error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    await settle()
+    offsets.disk_error = None
+    await offsets.requests.consumer_heartbeat("a", joined.member_epoch)
+    await settle()
+    await offsets.clock.pass_time(offsets.service.config.consumer_group.assignment_interval_ms)
+
+    told = await offsets.requests.consumer_heartbeat("a", joined.member_epoch)
+    assert told.assignment == ((T, (0,)),)
+
+
 async def test_a_deletion_that_meets_a_full_disk_is_answered_and_goes_on_when_there_is_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

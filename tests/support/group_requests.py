@@ -10,6 +10,7 @@ from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.coordinator.groups.core.classic.state import Protocol
 from pykafka_broker.coordinator.groups.core.events import (
     CommitResult,
+    ConsumerGroupHeartbeatResult,
     DeleteOffsetsResult,
     DescribedGroup,
     FetchResult,
@@ -75,6 +76,30 @@ class GroupRequests:
             "g",
             lambda token: events.Heartbeat(token, self.service.now_ms(), "g", member_id, generation),
             refused=refusals.heartbeat,
+        )
+
+    async def consumer_heartbeat(
+        self, member_id: str, member_epoch: int, *, regex: str | None = None
+    ) -> ConsumerGroupHeartbeatResult:
+        """A heartbeat of the consumer protocol; with `regex` one that joins."""
+        joins = regex is not None
+        return await self.service.answer(
+            "g",
+            lambda token: events.ConsumerGroupHeartbeat(
+                token,
+                self.service.now_ms(),
+                1,
+                "g",
+                member_id,
+                member_epoch,
+                "client",
+                "/127.0.0.1",
+                "",
+                rebalance_timeout_ms=60_000 if joins else -1,
+                subscribed_topic_regex=regex,
+                owned=() if joins else None,
+            ),
+            refused=refusals.consumer_group_heartbeat,
         )
 
     async def leave(self, *member_ids: str) -> LeaveResult:

@@ -241,7 +241,7 @@ class GroupService:
         try:
             self.shards.shard_of(partition).tell(event)
         except KafkaError as error:
-            # The partition cannot be written: a later heartbeat will ask again.
+            # The partition is served by another broker: a later heartbeat will ask there.
             logger.warning("The topics of group %s could not be stored: %s", work.group_id, error)
 
 

@@ -29,6 +29,7 @@ from pykafka_broker.coordinator.groups.core.events import (
     JoinGroup,
     ListGroups,
     Loaded,
+    RegexesResolved,
     SyncGroup,
     TimerFired,
     TopicsChanged,
@@ -82,6 +83,8 @@ def refused_event(event: Event, error: KafkaError) -> Event | None:
         return DeletionRefused(event.key[1], event.now_ms, error)
     if isinstance(event, (ShareStateInitialized, ShareStateDeleted)) and event.work.token is not None:
         return ShareOutcomeRefused(event, error)
+    if isinstance(event, RegexesResolved):
+        return event._replace(resolved=None)  # as if the search had failed: a later heartbeat asks again
     if isinstance(event, SyncGroup):
         return AssignmentRefused(event.token, event.now_ms, event.group_id, error.code)
     return None

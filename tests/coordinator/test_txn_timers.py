@@ -5,17 +5,20 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.records import encode_record
 from pykafka_broker.coordinator.transactions.core.state import (
     NO_TIMEOUT_MS,
     TransactionConfig,
     TransactionState,
 )
 from pykafka_broker.coordinator.transactions.core.timers import (
+    ABORT_TIMER,
     EXPIRY_TIMER,
     MAX_ABORTED_AT_ONCE,
     MAX_FORGOTTEN_AT_ONCE,
 )
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from tests.support.transactions import (
     FIRST_PRODUCER_ID,
     ID,
@@ -29,6 +32,8 @@ from tests.support.transactions import (
 
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
+#: The largest batch that a topic takes by default (max.message.bytes).
+DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 #: For stories of days, in which nothing times out.
 RARELY = {"transaction_abort_timed_out_interval_ms": HOUR_MS}
 
@@ -136,6 +141,23 @@ def test_many_at_once_are_aborted_in_turns_but_all_at_the_same_moment() -> None:
 
     assert len(world.markers) == len(names)
     assert len(world.last_records) == 1
+
+
+def test_transactions_of_many_partitions_are_aborted_in_batches_that_the_log_takes() -> None:
+    # One batch had all of them: the log refused it, every half second, and no transaction was aborted.
+    world = loaded(**RARELY)
+    wide = [TopicPartition(f"{number:0249}", 0) for number in range(100)]
+    names = [f"id-{n}" for n in range(50)]
+    for name in names:
+        world.add(world.producer(txn_id=name, timeout_ms=1_000), *wide, txn_id=name)
+    sizes = []
+    while len(world.markers) < len(names):
+        world.fire(ABORT_TIMER)
+        written = [encode_record(record) for record in world.last_records]
+        sizes.append(sum(len(key) + len(value or b"") for key, value in written))
+
+    assert max(sizes) < DEFAULT_MAX_MESSAGE_BYTES < sum(sizes)
+    assert world.timers[ABORT_TIMER] == START_MS + 2 * HOUR_MS
 
 
 def test_an_unused_id_is_forgotten_after_a_week() -> None:

@@ -5,6 +5,7 @@ Both run at fixed intervals, as in Kafka, so a transaction may last its timeout 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 from pykafka_broker.coordinator.transactions.core.ending import fence_and_abort
@@ -23,8 +24,12 @@ from pykafka_broker.protocol.records.batch import NO_PRODUCER_ID
 
 ABORT_TIMER = ("abort timed out transactions",)
 EXPIRY_TIMER = ("forget unused ids",)
-#: The most transactions aborted at once: they share one batch of the log.
+#: The most transactions aborted at once, and about the most bytes of their records: they share one batch of
+#: the log, which refuses a batch larger than `max.message.bytes`.
 MAX_ABORTED_AT_ONCE = 100
+MAX_ABORTED_BYTES = 256 * 1024
+#: The bytes of a record beside its names, and of a partition beside its topic's name.
+_RECORD_BYTES, _PARTITION_BYTES = 100, 10
 #: The most unused ids forgotten in one slice, which takes 2 ms.
 MAX_FORGOTTEN_AT_ONCE = 1_000
 
@@ -55,7 +60,8 @@ def _abort_timed_out(state: Transactions, now_ms: int, config: TransactionConfig
     overdue = [metadata for metadata in state.by_id.values() if _is_overdue(metadata, now_ms)]
     aborted: list[TransactionMetadata] = []
     effects: list[Effect] = []
-    for metadata in overdue[:MAX_ABORTED_AT_ONCE]:
+    taken = _that_fit(overdue[:MAX_ABORTED_AT_ONCE])
+    for metadata in overdue[:taken]:
         after = fence_and_abort(metadata, now_ms, config, NO_PRODUCER_ID)
         if after is None:
             effects.append(
@@ -66,11 +72,22 @@ def _abort_timed_out(state: Transactions, now_ms: int, config: TransactionConfig
         else:
             aborted.append(after)
             effects.append(markers_of(after))
-    has_more = len(overdue) > MAX_ABORTED_AT_ONCE
+    has_more = len(overdue) > taken
     effects.append(SetTimer(ABORT_TIMER, now_ms) if has_more and aborted else _next_abort(now_ms, config))
     by_id = state.by_id.with_changes({metadata.transactional_id: metadata for metadata in aborted})
     records = tuple(metadata_record(metadata, config.transaction_version) for metadata in aborted)
     return Step(Transactions(by_id), records, tuple(effects))
+
+
+def _that_fit(overdue: Sequence[TransactionMetadata]) -> int:
+    """How many of these transactions are aborted in one batch: at least one, if there is one."""
+    size_bytes = 0
+    for count, metadata in enumerate(overdue, 1):
+        size_bytes += _RECORD_BYTES + len(metadata.transactional_id)
+        size_bytes += sum(_PARTITION_BYTES + len(each.topic) for each in metadata.partitions)
+        if size_bytes >= MAX_ABORTED_BYTES:
+            return count
+    return len(overdue)
 
 
 def _is_overdue(metadata: TransactionMetadata, now_ms: int) -> bool:

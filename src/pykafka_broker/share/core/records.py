@@ -7,8 +7,13 @@ the log, or because their transaction was aborted, are never written: the start 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+
 from pykafka_broker.share.core.in_flight import Delivery
 from pykafka_broker.system.named_tuple import NamedTuple
+
+_first_offset = attrgetter("first_offset")
 
 
 class WrittenBatch(NamedTuple):
@@ -43,11 +48,9 @@ class Persisted(NamedTuple):
 def replay(persisted: Persisted, write: StateWrite) -> Persisted:
     """Add a successful write: later states win, and states below the start offset are dropped."""
     start_offset = max(persisted.start_offset, write.start_offset)
-    known = list(persisted.batches)
-    for batch in write.batches:
-        known = [part for old in known for part in uncovered(old, batch)]
-        known.append(batch)
-    known.sort(key=lambda batch: batch.first_offset)
+    new = sorted(write.batches, key=_first_offset)
+    known = [*_outside(persisted.batches, new), *new]
+    known.sort(key=_first_offset)
     joined: list[WrittenBatch] = []
     for batch in known:
         if batch.last_offset < start_offset:
@@ -66,6 +69,24 @@ def _continues(before: WrittenBatch, after: WrittenBatch) -> bool:
         and before.delivery is after.delivery
         and before.delivery_count == after.delivery_count
     )
+
+
+def _outside(known: Iterable[WrittenBatch], new: Sequence[WrittenBatch]) -> Iterator[WrittenBatch]:
+    """The parts of `known` that `new` does not cover, in one pass; both are in offset order, and neither
+    overlaps itself.
+    """
+    at = 0
+    for old in known:
+        while at < len(new) and new[at].last_offset < old.first_offset:
+            at += 1
+        left = [old]
+        place = at
+        while left and place < len(new) and new[place].first_offset <= old.last_offset:
+            *before, last = left
+            left = uncovered(last, new[place])
+            yield from before
+            place += 1
+        yield from left
 
 
 def uncovered(old: WrittenBatch, new: WrittenBatch) -> list[WrittenBatch]:

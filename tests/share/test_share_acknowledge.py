@@ -8,6 +8,8 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.share.core import acknowledge
+from pykafka_broker.share.core import batch as batches
+from pykafka_broker.share.core.batch import Run
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.core.events import OK, Result, WakeFetches
 from pykafka_broker.share.core.in_flight import Delivery
@@ -15,9 +17,9 @@ from pykafka_broker.share.core.records import StateWrite, WrittenBatch
 from tests.support.share_partition import ACCEPT, GAP, LOCK_MS, REJECT, RELEASE, RENEW, Share
 
 
-def acquired(*batches: tuple[int, int]) -> Share:
+def acquired(*offsets: tuple[int, int]) -> Share:
     share = Share()
-    for batch in batches:
+    for batch in offsets:
         share.acquire("ann", batch)
     return share
 
@@ -47,6 +49,31 @@ def test_each_record_of_a_batch_may_have_a_type_of_its_own() -> None:
         "5-5 acknowledged 1",
     ]
     assert (share.state.start_offset, share.state.delivery_complete_count) == (2, 3)
+
+
+def test_the_work_for_a_batch_grows_with_its_records_however_they_are_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It grew with their square: for 2,000 records the broker did nothing else for several seconds.
+    made = 0
+
+    def counted(*args: Any) -> Run:
+        nonlocal made
+        made += 1
+        return Run(*args)
+
+    def runs_made(count: int) -> int:
+        nonlocal made
+        made = 0
+        share = acquired((0, count - 1))
+        share.acknowledge("ann", (0, count - 1, *(RELEASE, REJECT) * (count // 2)))
+        share.written()
+        share.acquire("bob", (0, count - 1))
+        assert len(share.records()) == count
+        return made
+
+    monkeypatch.setattr(batches, "Run", counted)
+    assert runs_made(400) < 5 * runs_made(100)
 
 
 def test_one_acknowledgement_may_span_several_batches_and_the_gaps_between_them() -> None:

@@ -111,10 +111,14 @@ def _acknowledge(turn: Turn, member_id: str, said: AcknowledgementBatch, written
             turn.by_offset(place)
         first = max(batch.first_offset, said.first_offset, turn.start_offset)
         last = min(batch.last_offset, said.last_offset)
-        for piece in tuple(turn.batches[place].pieces(first, last)):
-            check_piece(piece, member_id)
-            for part, type_ in _by_type(piece, said):
-                _take(turn, place, part, type_, written)
+        taken: list[Piece] = []
+        try:
+            for piece in turn.batches[place].pieces(first, last):
+                check_piece(piece, member_id)
+                for part, type_ in _by_type(piece, said):
+                    taken.append(_taken(turn, part, type_, written))
+        finally:
+            turn.put(place, taken)
 
 
 def _places(turn: Turn, said: AcknowledgementBatch) -> range:
@@ -167,19 +171,18 @@ def _by_type(piece: Piece, said: AcknowledgementBatch) -> list[tuple[Piece, int]
     return parts
 
 
-def _take(turn: Turn, place: int, part: Piece, type_: int, written: list[WrittenBatch]) -> None:
-    """Apply one acknowledge type to records of one state."""
-    first, last, state = part
+def _taken(turn: Turn, part: Piece, type_: int, written: list[WrittenBatch]) -> Piece:
+    """Records of one state after one acknowledge type."""
+    state = part.state
     if type_ == AcknowledgeType.RENEW:
         if not turn.config.renew_acknowledge_enable:
             raise _Refused(RENEW_DISABLED)
-        after = renewed(state, turn.lock_until())
+        return part._replace(state=renewed(state, turn.lock_until()))
+    limit = turn.config.delivery_count_limit
+    if type_ == AcknowledgeType.RELEASE:
+        delivery = given_back(state, limit, is_in_log=True)
     else:
-        limit = turn.config.delivery_count_limit
-        if type_ == AcknowledgeType.RELEASE:
-            delivery = given_back(state, limit, is_in_log=True)
-        else:
-            delivery = _BECOMES[AcknowledgeType(type_)]
-        after = in_transition(state, delivery, turn.next_write_id, limit)
-        written.append(written_batch(Piece(first, last, after)))
-    turn.set(place, first, last, after)
+        delivery = _BECOMES[AcknowledgeType(type_)]
+    after = part._replace(state=in_transition(state, delivery, turn.next_write_id, limit))
+    written.append(written_batch(after))
+    return after

@@ -7,7 +7,7 @@ errors and deliveries depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pykafka_broker.share.core.in_flight import InFlightState
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -74,9 +74,12 @@ def changed(
     batch: InFlightBatch,
     first_offset: int,
     last_offset: int,
-    change: Callable[[Piece], InFlightState],
+    change: Callable[[Piece], Iterable[Piece]],
 ) -> InFlightBatch:
-    """The batch with the states between two offsets changed; neighbouring runs of equal state are joined."""
+    """The batch with the states between two offsets changed; neighbouring runs of equal state are joined.
+
+    `change` returns the pieces, in order, that a piece becomes.
+    """
     runs: list[Run] = []
 
     def add(last: int, state: InFlightState) -> None:
@@ -94,7 +97,8 @@ def changed(
         else:
             if begin < low:
                 add(low - 1, run.state)
-            add(high, change(Piece(low, high, run.state)))
+            for part in change(Piece(low, high, run.state)):
+                add(part.last_offset, part.state)
             if high < end:
                 add(end, run.state)
         begin = end + 1

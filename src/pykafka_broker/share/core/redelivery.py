@@ -7,7 +7,7 @@ smaller pieces: half of the batch, then a quarter, and so on. In the last delive
 
 from __future__ import annotations
 
-from pykafka_broker.share.core.batch import InFlightBatch
+from pykafka_broker.share.core.batch import InFlightBatch, Piece
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.core.events import Acquire, AcquiredRecords, AcquireMode
 from pykafka_broker.share.core.in_flight import acquired
@@ -37,9 +37,10 @@ def acquire_part(
     turn.by_offset(place)
     batch, config = turn.batches[place], turn.config
     taken = 0
+    parts: list[Piece] = []
     records: list[AcquiredRecords] = []
     throttle: int | None = None
-    for first, last, state in tuple(batch.pieces(first_offset, last_offset)):
+    for first, last, state in batch.pieces(first_offset, last_offset):
         if not state.can_be_acquired:
             continue
         size = last - first + 1
@@ -56,12 +57,13 @@ def acquire_part(
         if throttle is not None and taken < throttle:
             size = min(size, throttle - taken)
         after = acquired(state, event.member_id, turn.lock_until())
-        turn.set(place, first, first + size - 1, after)
+        parts.append(Piece(first, first + size - 1, after))
         taken += size
         _add(records, AcquiredRecords(first, first + size - 1, after.delivery_count))
         is_full = event.mode is AcquireMode.RECORD_LIMIT and taken == max_records
         if is_last_delivery or is_full or taken == throttle:
             break
+    turn.put(place, parts)
     return records
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Optional
 
@@ -91,13 +92,40 @@ class Turn:
         self, place: int, first_offset: int, last_offset: int, to: Callable[[Piece], InFlightState]
     ) -> None:
         """Change the states between two offsets of a batch, and update `delivery_complete_count`."""
+        self._change(place, first_offset, last_offset, lambda piece: (piece._replace(state=to(piece)),))
 
-        def counted(piece: Piece) -> InFlightState:
-            after = to(piece)
-            if after.is_done is not piece.state.is_done:
-                size = piece.last_offset - max(piece.first_offset, self.start_offset) + 1
-                self.delivery_complete_count += max(size, 0) if after.is_done else -max(size, 0)
-            return after
+    def put(self, place: int, pieces: Sequence[Piece]) -> None:
+        """Give pieces of a batch, in order, the states that they have here; each had one state before.
+
+        In one pass: a member may acknowledge each record of a large batch in another way than the one before.
+        """
+        if not pieces:
+            return
+        coming = deque(pieces)
+
+        def parts(piece: Piece) -> Iterator[Piece]:
+            begin = piece.first_offset
+            while coming and coming[0].first_offset <= piece.last_offset:
+                part = coming.popleft()
+                if begin < part.first_offset:
+                    yield Piece(begin, part.first_offset - 1, piece.state)
+                yield part
+                begin = part.last_offset + 1
+            if begin <= piece.last_offset:
+                yield piece._replace(first_offset=begin)
+
+        self._change(place, pieces[0].first_offset, pieces[-1].last_offset, parts)
+
+    def _change(
+        self, place: int, first_offset: int, last_offset: int, to: Callable[[Piece], Iterable[Piece]]
+    ) -> None:
+        def counted(piece: Piece) -> Iterator[Piece]:
+            was_done = piece.state.is_done
+            for part in to(piece):
+                if part.state.is_done is not was_done:
+                    size = max(part.last_offset - max(part.first_offset, self.start_offset) + 1, 0)
+                    self.delivery_complete_count += -size if was_done else size
+                yield part
 
         batch = changed(self.batches[place], first_offset, last_offset, counted)
         self.batches[place] = batch if len(batch.runs) == 1 else batch._replace(by_offset=True)

@@ -49,9 +49,9 @@ def commit(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> None:
         turn.look_for_available |= state.delivery is Delivery.AVAILABLE
         return committed(state)
 
-    for batch in batches:
-        for place in turn.places(batch.first_offset, batch.last_offset):
-            turn.change(place, batch.first_offset, batch.last_offset, after)
+    for place in _places(turn, batches):
+        batch = turn.batches[place]
+        turn.change(place, batch.first_offset, batch.last_offset, after)
 
 
 def roll_back(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> None:
@@ -69,9 +69,18 @@ def roll_back(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> Non
             turn.watch(back.lock_until_ms)
         return back
 
-    for batch in batches:
-        first, last, start = batch.first_offset, batch.last_offset, turn.start_offset
+    for place in _places(turn, batches):
+        batch, start = turn.batches[place], turn.start_offset
+        first, last = batch.first_offset, batch.last_offset
         for low, high in ((first, min(last, start - 1)), (max(first, start), last)):
             if low <= high:
-                for place in turn.places(low, high):
-                    turn.change(place, low, high, after)
+                turn.change(place, low, high, after)
+
+
+def _places(turn: Turn, batches: Iterable[WrittenBatch]) -> Iterable[int]:
+    """The places of the in-flight batches with these records, each once: a write may name every record of a
+    large batch by itself.
+    """
+    return dict.fromkeys(
+        place for batch in batches for place in turn.places(batch.first_offset, batch.last_offset)
+    )

@@ -409,6 +409,21 @@ def test_an_expression_that_replaces_the_only_one_is_resolved_by_the_next_heartb
     assert [work.regexes for work in world.work] == [("t",)]
 
 
+def test_a_clock_that_is_set_back_does_not_hold_up_assignments_and_expressions(world: GroupWorld) -> None:
+    # Both waited for the time of the last ones to come again, as in Apache Kafka 4.3.
+    world.join_consumer("a", regex="t.*")
+    world.resolve_regexes()
+    world.consumer("a", 1)
+    world.now_ms -= 600_000
+
+    world.join_consumer("b", regex="t")
+    world.resolve_regexes()
+    world.consumer("b", world.consumer_group().members["b"].member_epoch)
+
+    assert set(world.consumer_group().regexes) == {"t.*", "t"}
+    assert world.consumer_group().assignment_epoch == world.consumer_group().group_epoch
+
+
 def test_an_expression_is_looked_at_again_after_its_interval_even_if_nothing_happens(
     world: GroupWorld,
 ) -> None:

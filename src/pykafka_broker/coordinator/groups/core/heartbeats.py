@@ -40,6 +40,15 @@ def member_named(group: GroupOf[Member], member_id: str) -> Member:
     return member
 
 
+def is_time_for_a_target(made_ms: int, interval_ms: int, now_ms: int) -> bool:
+    """May a target follow that of `made_ms` (0: there is none), with this interval between targets?
+
+    The time of the last one is in its record. If it is still to come, the clock was set back, or the clock of
+    the broker that wrote it is ahead: no target waits for that, unlike in Apache Kafka 4.3.
+    """
+    return not made_ms or not made_ms <= now_ms < made_ms + interval_ms
+
+
 def check_not_blank(text: str | None, field: str) -> None:
     """Refuse a text of white space only.
 

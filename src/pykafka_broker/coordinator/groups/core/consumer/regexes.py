@@ -122,7 +122,8 @@ def _resolve_if_due(
     group = turn.group
     if not group.regex_counts or group.is_resolving:
         return
-    if newest is not None and turn.now_ms <= newest.timestamp_ms + MIN_REFRESH_INTERVAL_MS:
+    # A time that is still to come is of a clock that was set back.
+    if newest is not None and 0 <= turn.now_ms - newest.timestamp_ms <= MIN_REFRESH_INTERVAL_MS:
         return
     is_due = (
         is_new

@@ -9,6 +9,7 @@ from pykafka_broker.coordinator.groups.core.consumer.assignors.spec import Group
 from pykafka_broker.coordinator.groups.core.consumer.records import target_epoch_record, target_record
 from pykafka_broker.coordinator.groups.core.consumer.state import NO_ASSIGNMENT, ConsumerGroup, ConsumerMember
 from pykafka_broker.coordinator.groups.core.consumer.turn import ConsumerTurn
+from pykafka_broker.coordinator.groups.core.heartbeats import is_time_for_a_target
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.protocol.epochs import JOIN_EPOCH
 from pykafka_broker.protocol.java_hash import state_walked, string_hash, walked
@@ -20,8 +21,7 @@ def update_target(turn: ConsumerTurn, sender: ConsumerMember) -> None:
     if group.assignment_epoch >= group.group_epoch:
         return
     interval_ms = turn.settings.assignment_interval_ms
-    made_ms = group.assignment_timestamp_ms
-    if made_ms and interval_ms and turn.now_ms < made_ms + interval_ms:
+    if not is_time_for_a_target(group.assignment_timestamp_ms, interval_ms, turn.now_ms):
         return
     assign = ASSIGNORS[preferred_assignor(group, turn.config.consumer_group_assignors[0], sender)]
     order = _members_in_order(group, sender)

@@ -4,6 +4,7 @@ member takes up its own.
 
 from __future__ import annotations
 
+from pykafka_broker.coordinator.groups.core.heartbeats import is_time_for_a_target
 from pykafka_broker.coordinator.groups.core.share.assignors import ASSIGNORS
 from pykafka_broker.coordinator.groups.core.share.assignors.spec import GroupSpec, MemberSpec
 from pykafka_broker.coordinator.groups.core.share.assignors.tables import Table, capacity_for
@@ -27,7 +28,10 @@ from pykafka_broker.protocol.java_hash import state_walked, string_hash, uuid_ha
 def updated_target(turn: ShareTurn, member_id: str) -> Assignment:
     """Make a target if the group's epoch has none and the last one is old enough; return a member's part."""
     group = turn.group
-    if group.assignment_epoch >= group.group_epoch or not _is_time_for_a_target(turn):
+    interval_ms = turn.settings.assignment_interval_ms
+    if group.assignment_epoch >= group.group_epoch or not is_time_for_a_target(
+        group.assignment_timestamp_ms, interval_ms, turn.now_ms
+    ):
         return group.target_of(member_id)
     assign = ASSIGNORS[turn.config.share_group_assignors[0]]
     order = walked(state_walked(group.members), string_hash)
@@ -43,11 +47,6 @@ def updated_target(turn: ShareTurn, member_id: str) -> Assignment:
         target_epoch_record(group.group_id, group.group_epoch, turn.now_ms),
     )
     return targets[member_id]
-
-
-def _is_time_for_a_target(turn: ShareTurn) -> bool:
-    made_ms, interval_ms = turn.group.assignment_timestamp_ms, turn.settings.assignment_interval_ms
-    return not made_ms or not interval_ms or turn.now_ms >= made_ms + interval_ms
 
 
 def _group_spec(group: ShareGroup, order: list[str], topics: TopicDirectory) -> GroupSpec:

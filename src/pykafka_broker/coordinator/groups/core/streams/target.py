@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker.coordinator.groups.core.config import StreamsGroupSettings
+from pykafka_broker.coordinator.groups.core.heartbeats import is_time_for_a_target
 from pykafka_broker.coordinator.groups.core.streams.assignor import ASSIGNOR
 from pykafka_broker.coordinator.groups.core.streams.assignor.spec import (
     GroupSpec,
@@ -28,8 +29,8 @@ def update_target(
         return _delayed("Assignment delayed due to the configured initial rebalance delay.")
     if group.assignment_epoch >= group.group_epoch:
         return None
-    made_ms, interval_ms = group.assignment_timestamp_ms, turn.settings.assignment_interval_ms
-    if made_ms and interval_ms and turn.now_ms < made_ms + interval_ms:
+    interval_ms = turn.settings.assignment_interval_ms
+    if not is_time_for_a_target(group.assignment_timestamp_ms, interval_ms, turn.now_ms):
         return _delayed("Assignment delayed due to the configured assignment interval.")
     # Members in the order of Apache Kafka's hash map, a joining one last.
     order = state_walked(name for name in group.members if name != turn.newcomer)

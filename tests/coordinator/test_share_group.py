@@ -127,6 +127,23 @@ def test_new_partitions_of_a_topic_are_given_once_they_have_states() -> None:
     assert share.beat("a", epoch + 1).assignment == ((T, (0, 1, 2)),)
 
 
+def test_the_states_of_a_topic_that_was_deleted_unseen_do_not_move_the_group_on_and_on() -> None:
+    # No shard served the group when the topic was deleted, and nothing told the next one. The group then had
+    # a new epoch with every heartbeat, as in Apache Kafka 4.3.
+    share = world()
+    share.stable("a")
+    share.set_topics(TopicInfo("t", b"T" * 16, 2), TOPIC_U)
+    share = share.reload()
+    for _ in range(4):
+        share.beat("a", share.share_group().members["a"].member_epoch)
+        share.initialize()
+
+    epoch = share.share_group().group_epoch
+    share.beat("a", epoch)
+    assert (share.last_records, share.share_group().group_epoch) == ((), epoch)
+    assert share.share_group().members["a"].assigned == {b"T" * 16: (0, 1)}
+
+
 def test_targets_are_made_no_more_often_than_the_interval_says() -> None:
     share = world(GroupCoordinatorConfig(share_group=ShareGroupSettings(assignment_interval_ms=1_000)))
     first = share.join_share("a", "t")

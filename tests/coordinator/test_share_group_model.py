@@ -83,7 +83,10 @@ BUGS = [
     ),
     Bug("the group does not move on when members change", ShareTurn, "bump_epoch", _without_bump),
     Bug(
-        "states that are there start no target", heartbeat, "is_assignment_pending", _instead(lambda _: False)
+        "states that are there start no target",
+        heartbeat,
+        "is_assignment_pending",
+        _instead(lambda *_: False),
     ),
     Bug("no states are asked for", heartbeat, "initialize_subscribed", _instead(lambda _: None)),
     Bug(

@@ -103,7 +103,7 @@ def _join_or_stay(groups: Groups, event: ShareGroupHeartbeat, config: GroupCoord
         turn.write(subscription_record(event.group_id, after))
     bump = after.subscribed_topic_names != before.subscribed_topic_names
     if group.assignment_epoch >= group.group_epoch:
-        bump = bump or is_assignment_pending(turn.group)
+        bump = bump or is_assignment_pending(turn.group, groups.topics)
     if bump or event.now_ms >= group.refresh_deadline_ms:
         bump = turn.bump_epoch(always=bump)
         turn.group = turn.group._replace(refresh_deadline_ms=event.now_ms + METADATA_REFRESH_INTERVAL_MS)

@@ -34,8 +34,11 @@ from pykafka_broker.protocol.errors import ErrorCode
 UNKNOWN_START_OFFSET = -1
 
 
-def is_assignment_pending(group: ShareGroup) -> bool:
-    """Do the targets differ from the partitions of subscribed topics that have a state?"""
+def is_assignment_pending(group: ShareGroup, topics: TopicDirectory) -> bool:
+    """Do the targets differ from the partitions of subscribed topics that have a state?
+
+    Topics that do not exist do not count: one may have been deleted while no shard served the group.
+    """
     if group.states is None or not group.members:
         return False
     assigned: dict[bytes, set[int]] = {}
@@ -43,7 +46,9 @@ def is_assignment_pending(group: ShareGroup) -> bool:
         for topic_id, partitions in target.items():
             assigned.setdefault(topic_id, set()).update(partitions)
     return any(
-        group.is_subscribed_to(named.topic_name) and assigned.get(topic_id) != set(named.partitions)
+        group.is_subscribed_to(named.topic_name)
+        and assigned.get(topic_id) != set(named.partitions)
+        and topics.topic_by_id(topic_id) is not None
         for topic_id, named in group.states.initialized.items()
     )
 

@@ -9,7 +9,8 @@ CLUSTER_ACTION of a listener of controllers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.altering_configs import NEEDS, AlteringApi, loggers_apart
@@ -72,12 +73,13 @@ def _alter_loggers(
     needed: AclOperation,
     ctx: AdministrationContext,
 ) -> list[AlterConfigsResult]:
-    return [_alter_logger(change, changes, request.validate_only, needed, ctx) for change in changes]
+    times = Counter(change.name for change in changes)
+    return [_alter_logger(change, times, request.validate_only, needed, ctx) for change in changes]
 
 
 def _alter_logger(
     change: ConfigChange,
-    asked: Sequence[ConfigChange],
+    times: Mapping[str, int],
     validate_only: bool,
     needed: AclOperation,
     ctx: AdministrationContext,
@@ -85,7 +87,7 @@ def _alter_logger(
     def refused(error: ErrorCode, message: str | None) -> AlterConfigsResult:
         return AlterConfigsResult(change.resource_type, change.name, error, message)
 
-    if sum(other.name == change.name for other in asked) > 1:
+    if times[change.name] > 1:
         return refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     denial = refusal_of_configs(ctx, needed, change.resource_type, change.name)
     if denial is not ErrorCode.NONE:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.apis.api import Later
+from pykafka_broker.apis.api import CLOSE, Later
 from pykafka_broker.log.segment.stored_records import PIECE_BYTES
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.sending import PIECES_PER_TURN
@@ -113,6 +113,23 @@ async def test_an_answer_written_while_a_large_one_is_being_sent_waits_for_its_e
 
     assert served.answered() == [1, 2, 3]
     assert stored.is_in(served.answers()[1][1])
+
+
+async def test_a_request_that_closes_the_connection_is_the_last_one_behind_a_large_answer_too() -> None:
+    doors = Doors()
+    stored = Stored(2 * PIECE_BYTES)
+    verdicts = [Later(doors.wait()), CLOSE, Later(doors.wait())]
+    served = Served(fetch=stored.fetch, produce=lambda request, ctx: verdicts.pop(0))
+    served.send(produce_of(b""), FETCH, produce_of(b"", acks=0), produce_of(b""))
+    await settle()
+    served.transport.peer_reads = False
+    doors.open(ProduceResponse(responses=[]))
+    await settle()
+    served.transport.read_all()
+    await settle()
+
+    assert served.answered() == [1, 2]
+    assert served.connection.closed
 
 
 async def test_pieces_that_left_the_page_cache_are_read_without_blocking_the_event_loop() -> None:

@@ -395,6 +395,7 @@ class Answers:
     def close(self) -> None:
         """Close the transport once the answers written so far are sent; none follows them."""
         self._holds.reasons |= CLOSING
+        self.slots.clear()
         if not self._is_dropped:
             self.flush()
             if not self._sender.busy:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
+
+import pytest
 
 from pykafka_broker.spark.archive.checkpoints import read_progress, write_memory
 from pykafka_broker.spark.archive.guard import Progress
@@ -48,3 +51,18 @@ def test_a_later_batch_that_is_not_done_is_run_again_from_the_end_of_the_one_bef
 def test_a_job_goes_on_behind_the_last_batch_that_is_done(tmp_path: Path) -> None:
     make_checkpoint(tmp_path, [{ORDERS: 20}, {ORDERS: 30}])
     assert read_progress(tmp_path, "ck") == Progress("ck", {0: {ORDERS: 30}}, {0: {ORDERS: 30}}, {}, None)
+
+
+def test_a_start_on_a_full_disk_leaves_what_the_checkpoint_remembers(tmp_path: Path) -> None:
+    """Each start writes it, and no later one could read half of it."""
+    make_checkpoint(tmp_path, [{ORDERS: 20}])
+    write_memory(tmp_path, {"orders": "a"}, "table-1")
+    before = read_progress(tmp_path, "ck")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            write_memory(tmp_path, {"orders": "a"}, "table-1")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert read_progress(tmp_path, "ck") == before

@@ -25,6 +25,7 @@ from pykafka_broker.spark.checkpoint.files import (
     read_checkpoint,
     read_topic_ids,
     write_topic_ids,
+    write_whole,
 )
 from pykafka_broker.spark.errors import SparkError
 
@@ -83,7 +84,7 @@ def write_memory(folder: Path, topic_ids: Mapping[str, str], archive_id: str) ->
     """Write the ids that a later start compares."""
     folder.mkdir(parents=True, exist_ok=True)
     write_topic_ids(folder, topic_ids)
-    (folder / ARCHIVE_TABLE).write_text(json.dumps({"archive_id": archive_id}) + "\n")
+    write_whole(folder / ARCHIVE_TABLE, json.dumps({"archive_id": archive_id}) + "\n")
 
 
 def _read_archive_id(folder: Path) -> str | None:

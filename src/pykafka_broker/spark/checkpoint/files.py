@@ -13,6 +13,7 @@ Offsets are read; everything else in the folder (state, initial offsets of sourc
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,23 @@ def read_topic_ids(folder: Path) -> dict[str, str]:
 
 def write_topic_ids(folder: Path, topic_ids: Mapping[str, str]) -> None:
     """Remember the ids of topics in the folder."""
-    (folder / TOPIC_IDS).write_text(json.dumps(dict(sorted(topic_ids.items())), indent=1) + "\n")
+    write_whole(folder / TOPIC_IDS, json.dumps(dict(sorted(topic_ids.items())), indent=1) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that has its old text until it has all of the new one, whatever fails meanwhile.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    with unfinished.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    # Hadoop keeps a checksum beside each file, and refuses a file that does not fit it.
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    unfinished.replace(path)
 
 
 def _batch_numbers(folder: Path) -> list[int]:

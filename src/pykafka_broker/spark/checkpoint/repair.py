@@ -8,12 +8,11 @@ the batch takes it for the same one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pykafka_broker.spark.checkpoint.comparison import SOUND, Standing, State
-from pykafka_broker.spark.checkpoint.files import Batch, Checkpoint, Offsets
+from pykafka_broker.spark.checkpoint.files import Batch, Checkpoint, Offsets, write_whole
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -74,14 +73,7 @@ def carry_out(rewrites: Iterable[Rewrite]) -> list[Path]:
     for path, text in rewrites:
         backup = _free_name(path)
         backup.write_bytes(path.read_bytes())
-        unfinished = path.with_name(f".{path.name}.unfinished")
-        with unfinished.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # Hadoop keeps a checksum beside each file, and refuses a file that does not fit it.
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-        unfinished.replace(path)
+        write_whole(path, text)
         backups.append(backup)
     return backups
 

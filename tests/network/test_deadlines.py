@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka_broker.apis.api import Later
 from pykafka_broker.network.limits import ConnectionLimits
+from pykafka_broker.network.memory import RequestMemory
+from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
-from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, Served, produce_of
+from pykafka_broker.testing.clock import settle
+from tests.support.serving import API_VERSIONS, HEARTBEAT, LIST_GROUPS, Doors, Served, produce_of
 
 PRODUCED = ProduceResponse(responses=[])
 
@@ -51,6 +56,41 @@ async def test_a_request_that_dribbles_in_is_cut_off(caplog: pytest.LogCaptureFi
         sweep(served, 10_000)
     assert served.transport.aborted
     assert "did not arrive" in caplog.text
+
+
+async def test_while_memory_is_short_a_peer_that_waits_for_an_answer_is_not_waited_for() -> None:
+    """It would hold up all others until its answer, and would have no deadline for the rest of its next
+    request.
+    """
+    doors, memory = Doors(), RequestMemory(100_000)
+
+    async def slow(request: Any, ctx: Any) -> Any:
+        return await doors.wait()
+
+    waits = Served(request_memory=memory, heartbeat=slow)
+    both = waits.peer.requests(HEARTBEAT, API_VERSIONS)
+    waits.transport.feed(both[:-1])
+    never_ends, writes = (
+        Served(clock=waits.clock, shared=waits.shared, produce=lambda request, ctx: PRODUCED)
+        for _ in range(2)
+    )
+    never_ends.transport.offer((10_000_000).to_bytes(4, "big") + bytes(200_000))
+    request = writes.peer.request(produce_of(bytes(50_000)))
+    taken = writes.transport.offer(request)
+    assert (memory.full, taken < len(request)) == (True, True)
+
+    for _ in range(60):
+        waits.clock.advance(1_000)
+        for each in (waits, never_ends, writes):
+            each.connection.check(waits.clock.monotonic_ms())
+        await settle()
+        taken += writes.transport.offer(request[taken:])
+
+    assert (never_ends.connection.closed, writes.answered()) == (True, [1])
+    doors.open(HeartbeatResponse(error_code=0))
+    await settle()
+    waits.transport.feed(both[-1:])
+    assert waits.answered() == [1, 2]
 
 
 async def test_a_large_request_on_a_slow_line_has_the_time_it_needs() -> None:

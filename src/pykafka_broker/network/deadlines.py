@@ -62,7 +62,9 @@ class Deadlines(NamedTuple):
                 self.connection.closes_because = "it was idle"
                 logger.debug("Closing idle connection %r", self.connection)
                 self.answers.abort()
-        elif not self.holds.reasons and not account.lacks_memory:
+        elif self.holds.reasons:
+            account.stand_still()
+        elif not account.lacks_memory:
             overdue_ms = patience.overdue_after_ms(now_ms, pending_bytes, served)
             if overdue_ms is not None:
                 self._blame("slow", f"a request did not arrive within {overdue_ms} ms")

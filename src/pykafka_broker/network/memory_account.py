@@ -2,7 +2,7 @@
 
 Counted are requests that are unfinished or have not started. A connection stops reading if more than
 `read_ahead_bytes` wait for requests to start, or if the requests of all connections reach the memory bound
-(`memory.py`).
+(`memory.py`). At the bound it does not stay the one that goes on if its next request may not start.
 """
 
 from __future__ import annotations
@@ -55,8 +55,11 @@ class MemoryAccount:
             memory.holds(self, held_bytes)
 
     def stand_still(self) -> None:
-        """No request may start: stop reading if more than `read_ahead_bytes` are pending."""
-        if not self.is_ahead and self._reader.pending_bytes > self._read_ahead_bytes:
+        """No request may start: stop reading if more than `read_ahead_bytes` are pending, or any bytes while
+        memory is short.
+        """
+        most_bytes = 0 if self._memory.full else self._read_ahead_bytes
+        if not self.is_ahead and self._reader.pending_bytes > most_bytes:
             self.is_ahead = True
             self._read_or_not()
             self._memory.stands_still(self)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.apis.fetching.sessions import FetchSessionCache
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import ForgottenTopic
 from pykafka_broker.testing.home import Home
@@ -277,3 +278,46 @@ async def test_a_session_unused_for_two_minutes_makes_room(home: Home) -> None:
 
         assert second.session_id > 0
         assert (await first.fetch()).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+MINUTES_3_MS = 180_000
+
+
+def opened(cache: FetchSessionCache, now_ms: int, partitions: int, *, is_of_follower: bool) -> int:
+    """The id of the session that a full fetch of so many partitions gets; 0 for none."""
+    request = fetching_of(*[wanting("t", 0, each) for each in range(partitions)], session_epoch=FULL)
+    context = cache.begin(request, 12, now_ms, lambda topic_id: None)
+    context.is_of_follower = is_of_follower
+    return context.finish([])[1]
+
+
+def test_a_follower_takes_the_place_of_a_consumer_and_never_loses_its_own_to_one() -> None:
+    """Without a session, each of its fetches names and plans all of its partitions."""
+    cache = FetchSessionCache(iter(range(1, 100)).__next__, max_entries=2)
+    assert opened(cache, 0, 5, is_of_follower=False) == 1
+    assert opened(cache, 0, 5, is_of_follower=False) == 2
+    assert opened(cache, 0, 1, is_of_follower=True) == 3
+    assert opened(cache, 0, 2, is_of_follower=True) == 4
+    assert opened(cache, 0, 3, is_of_follower=True) == 0, "both have just begun"
+
+    for session_id, epoch in ((3, 1), (4, 1)):
+        request = fetching_of(session_id=session_id, session_epoch=epoch)
+        cache.begin(request, 12, MINUTES_3_MS - 1, lambda topic_id: None)
+    assert opened(cache, MINUTES_3_MS, 9, is_of_follower=False) == 0
+    assert opened(cache, MINUTES_3_MS, 2, is_of_follower=True) == 5
+    assert cache.partitions_of(3) == []
+
+
+async def test_who_only_says_that_it_is_a_follower_takes_no_place(home: Home) -> None:
+    home.overrides |= {
+        "max.incremental.fetch.session.cache.slots": "1",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:nobody",
+    }
+    async with home.running() as user:
+        first, second = Reader(user, 12), Reader(user, 12)
+        await first.fetch(wanting("t"))
+        request = fetching_of(wanting("t"), session_epoch=FULL, replica_id=2)
+        answer = await user.send(request, second.version)
+
+        assert (first.session_id > 0, answer.session_id) == (True, 0)

@@ -67,10 +67,12 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     context = ctx.node.fetching.sessions.begin(request, ctx.version, ctx.node.clock.monotonic_ms(), name_of)
     if context.error is not ErrorCode.NONE:
         return response(request, context, [], ctx)
-    if replica_id_of(request) >= 0 and not may_on_cluster(ctx, AclOperation.CLUSTER_ACTION):
-        denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        answers = [(wanted, unknown(wanted, denied)) for wanted in context.wanted.values()]
-        return response(request, context, answers, ctx)
+    if replica_id_of(request) >= 0:
+        if not may_on_cluster(ctx, AclOperation.CLUSTER_ACTION):
+            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            answers = [(wanted, unknown(wanted, denied)) for wanted in context.wanted.values()]
+            return response(request, context, answers, ctx)
+        context.is_of_follower = True
     kept = context.kept
     if kept is not None and not kept.is_of(follower_of(request), ctx.node.clock.monotonic_ms()):
         context.keep(None)

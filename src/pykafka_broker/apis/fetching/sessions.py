@@ -7,7 +7,8 @@ offset.
 
 The cache holds `max_entries` sessions (`max.incremental.fetch.session.cache.slots`). If it is full, a new
 session replaces one unused for `eviction_ms`, or a smaller one created before that time; else the client gets
-no session, which is always allowed. Pure: the clock and the random ids are passed in.
+no session, which is always allowed. A follower, which has many partitions, replaces any session of a
+consumer, and a consumer none of a follower. Pure: the clock and the random ids are passed in.
 """
 
 from __future__ import annotations
@@ -91,19 +92,39 @@ class WantedPartition:
 class FetchSession:
     """A remembered fetch: its partitions in the order they are served."""
 
-    __slots__ = ("created_ms", "epoch", "kept", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = (
+        "created_ms",
+        "epoch",
+        "is_of_follower",
+        "kept",
+        "last_used_ms",
+        "partitions",
+        "session_id",
+        "uses_topic_ids",
+    )
 
     def __init__(
-        self, session_id: int, partitions: dict[Key, WantedPartition], uses_topic_ids: bool, now_ms: int
+        self,
+        session_id: int,
+        partitions: dict[Key, WantedPartition],
+        uses_topic_ids: bool,
+        is_of_follower: bool,
+        now_ms: int,
     ) -> None:
         self.session_id = session_id
         self.partitions = partitions
         self.uses_topic_ids = uses_topic_ids
+        self.is_of_follower = is_of_follower
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
         #: What the last fetch of a follower kept for the next.
         self.kept: KeptWaits | None = None
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """The session of the lowest rank makes room for others."""
+        return self.is_of_follower, len(self.partitions)
 
     def keep(self, waits: KeptWaits | None) -> None:
         """Keep this for the next fetch, and close what was kept before."""
@@ -145,6 +166,7 @@ class FetchContext:
         "_session",
         "_uses_topic_ids",
         "error",
+        "is_of_follower",
         "wanted",
     )
 
@@ -167,6 +189,8 @@ class FetchContext:
         self._expected_epoch = session.epoch if session is not None else 0
         self.wanted = wanted
         self.error = error
+        #: Whether another broker fetches, which has proved that it is one.
+        self.is_of_follower = False
 
     @property
     def lists_news(self) -> bool:
@@ -216,7 +240,10 @@ class FetchContext:
         if self._kind == "full":
             for partition, answer in answers:
                 partition.remember(answer)
-            return ErrorCode.NONE, self._cache.open(self.wanted, self._uses_topic_ids, self._now_ms), answers
+            session_id = self._cache.open(
+                self.wanted, self._uses_topic_ids, self.is_of_follower, self._now_ms
+            )
+            return ErrorCode.NONE, session_id, answers
         session = self._session
         if session is None:
             return self.error, NO_SESSION_ID, answers
@@ -309,14 +336,17 @@ class FetchSessionCache:
             self, "incremental", session.partitions, now_ms=now_ms, uses_topic_ids=by_id, session=session
         )
 
-    def open(self, wanted: dict[Key, WantedPartition], uses_topic_ids: bool, now_ms: int) -> int:
+    def open(
+        self, wanted: dict[Key, WantedPartition], uses_topic_ids: bool, is_of_follower: bool, now_ms: int
+    ) -> int:
         """Cache a full fetch; its new session id, or 0 if there is no room for it."""
-        if len(self._sessions) >= self.max_entries and not self._make_room(len(wanted), now_ms):
+        rank = is_of_follower, len(wanted)
+        if len(self._sessions) >= self.max_entries and not self._make_room(rank, now_ms):
             return NO_SESSION_ID
         session_id = self._random_id()
         while session_id in self._sessions or session_id == NO_SESSION_ID:
             session_id = self._random_id()
-        self._sessions[session_id] = FetchSession(session_id, wanted, uses_topic_ids, now_ms)
+        self._sessions[session_id] = FetchSession(session_id, wanted, uses_topic_ids, is_of_follower, now_ms)
         return session_id
 
     def has(self, session: FetchSession) -> bool:
@@ -328,18 +358,25 @@ class FetchSessionCache:
         if session is not None:
             session.keep(None)
 
-    def _make_room(self, size: int, now_ms: int) -> bool:
+    def _make_room(self, rank: tuple[bool, int], now_ms: int) -> bool:
+        """Close a session for one of this rank, if there is one to close."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
         if now_ms - oldest.last_used_ms > self._eviction_ms:
             self._close(oldest.session_id)
             return True
-        settled = (s for s in self._sessions.values() if now_ms - s.created_ms > self._eviction_ms)
-        smallest = min(settled, key=lambda s: len(s.partitions), default=None)
-        if smallest is None or len(smallest.partitions) >= size:
+        is_of_follower, _ = rank
+        may_go = (
+            session
+            for session in self._sessions.values()
+            if now_ms - session.created_ms > self._eviction_ms
+            or (is_of_follower and not session.is_of_follower)
+        )
+        lowest = min(may_go, key=lambda session: session.rank, default=None)
+        if lowest is None or lowest.rank >= rank:
             return False
-        self._close(smallest.session_id)
+        self._close(lowest.session_id)
         return True
 
 

@@ -30,6 +30,11 @@ class Ongoing(NamedTuple):
     removing: list[int]
 
     @property
+    def held(self) -> list[int]:
+        """The replicas without those being added."""
+        return [broker for broker in self.replicas if broker not in self.adding]
+
+    @property
     def wanted(self) -> list[int]:
         """The replicas when the reassignment is over."""
         return [broker for broker in self.replicas if broker not in self.removing]

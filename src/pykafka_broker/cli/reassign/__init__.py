@@ -197,15 +197,19 @@ def run(
         for partition in wanted:
             if partition not in current:
                 raise click.ClickException(f"Partition {named([partition])} does not exist.")
-        if not additional and moves.ongoing(client, timeout_ms):
+        under_way = moves.ongoing(client, timeout_ms)
+        if under_way and not additional:
             raise click.ClickException(
                 "Cannot execute because there is an existing partition assignment. "
                 "Use --additional to override this."
             )
         before = {partition: current[partition] for partition in wanted}
         output.note(f"To go back: reassign run a file with {plan_file.written(before)}")
+        # A topic has one list of throttled replicas, and a broker one rate: those of all moves.
+        held = {**before, **{partition: one.held for partition, one in under_way.items()}}
+        moving = {**{partition: one.wanted for partition, one in under_way.items()}, **wanted}
         if throttle is not None:
-            moves.throttle(client, before, wanted, throttle)
+            moves.throttle(client, held, moving, throttle)
             output.note(
                 f"The inter-broker throttle limit was set to {throttle} B/s; "
                 f"`pykafka-broker reassign status {file}` takes it off when all have moved"
@@ -213,8 +217,10 @@ def run(
         _raise_first(moves.reassign(client, timeout_ms, wanted))
         if wait:
             _await(client, timeout_ms, wanted)
-            if throttle is not None:
-                moves.unthrottle(client, _topics(wanted), brokers_of(before, wanted))
+            if throttle is not None and moves.ongoing(client, timeout_ms):
+                output.note("Other partitions still move: the throttle stays")
+            elif throttle is not None:
+                moves.unthrottle(client, _topics(moving), sorted(moves.racks(client)))
         state = "completed" if wait else "started"
         done = [_moved(partition, state, wanted[partition]) for partition in wanted]
     line = (
@@ -260,7 +266,7 @@ def status(file: str, preserve_throttles: bool, cluster: Cluster, output: Output
     wanted = _read(file)
     timeout_ms = int(cluster.timeout_s * 1000)
     with cluster.connect() as client:
-        under_way = moves.ongoing(client, timeout_ms, wanted)
+        under_way = moves.ongoing(client, timeout_ms)
         current = moves.assignment(client, _topics(wanted))
         found = [
             _state(partition, wanted[partition], partition in under_way, current.get(partition, ()))
@@ -330,10 +336,7 @@ def cancel(file: str, preserve_throttles: bool, cluster: Cluster, output: Output
         under_way = moves.ongoing(client, timeout_ms, wanted)
         if under_way:
             _raise_first(moves.reassign(client, timeout_ms, dict.fromkeys(under_way)))
-        found = [
-            _moved(partition, "cancelled", [b for b in one.replicas if b not in one.adding])
-            for partition, one in sorted(under_way.items())
-        ]
+        found = [_moved(partition, "cancelled", one.held) for partition, one in sorted(under_way.items())]
         line = (
             f"Successfully cancelled partition reassignments for: {named(sorted(under_way))}"
             if under_way

@@ -97,19 +97,19 @@ def _listed(
 # -- throttles -------------------------------------------------------------------------------------------
 
 
-def throttle(client: Client, current: Assignment, wanted: Assignment, bytes_per_second: int) -> list[int]:
-    """Throttle these moves on all brokers that take part; return the brokers."""
+def throttle(client: Client, current: Assignment, wanted: Assignment, bytes_per_second: int) -> None:
+    """Throttle these moves on all brokers that take part; one that is down copies nothing."""
     by_key = dict(zip(THROTTLED, throttled_replicas(current, wanted), strict=True))
     topics = sorted({topic for values in by_key.values() for topic in values})
     changed: list[AlterConfigsResource] = []
     for topic in topics:
         values = {key: ",".join(by_key[key][topic]) for key in THROTTLED if topic in by_key[key]}
         changed.append(_resource(TOPIC_RESOURCE.resource_type, topic, values))
-    brokers = brokers_of(current, wanted)
+    alive = racks(client)
+    brokers = [broker for broker in brokers_of(current, wanted) if broker in alive]
     rate = dict.fromkeys(RATES, str(bytes_per_second))
     changed += [_resource(BROKER_RESOURCE.resource_type, str(broker), rate) for broker in brokers]
     _alter(client, changed)
-    return brokers
 
 
 def unthrottle(client: Client, topics: Iterable[str], brokers: Iterable[int]) -> None:

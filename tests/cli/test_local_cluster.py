@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -15,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.cli import local_cluster
 from pykafka_broker.cli.local_cluster import nodes
 from pykafka_broker.cli.local_cluster.in_sync import Replica, not_in_sync
 from pykafka_broker.cli.local_cluster.nodes import loss_by_stop
 from pykafka_broker.cli.local_cluster.processes import NodeState, states_of
 from pykafka_broker.cli.local_cluster.status import ASK_CONTROLLERS, NO_QUORUM
+from pykafka_broker.cli.output import Output
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.local_cluster.layout import Layout
 from pykafka_broker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
@@ -60,6 +63,22 @@ def test_nodes_keep_their_ports(folder: Path) -> None:
         started = run_command("cluster", "start", "-p", "7777", "-d", str(folder))
     assert started.status == 1
     assert started.err.startswith(f"Error: Port {port} of node 1 is taken by this very process (")
+
+
+def test_nodes_are_stopped_where_their_addresses_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    stopped: list[list[int]] = []
+    monkeypatch.setattr(local_cluster, "start_nodes", lambda *_: None)
+    monkeypatch.setattr(local_cluster, "stop_nodes", lambda _, node_ids, *others: stopped.append(node_ids))
+    monkeypatch.setattr(Output, "show_all", full)
+
+    started = run_command("cluster", "start", "-n", "2", "-p", "0", "-d", str(folder))
+    assert (started.status, started.err) == (1, "Error: No space left on device\n")
+    assert stopped == [[1, 2]]
 
 
 def states(result: Result) -> dict[int, str]:

@@ -135,13 +135,15 @@ def start(
                 raise
             return interrupts.exit_status
         states = states_of(found)
-        output.show_all(states, [f"Bootstrap servers: {found.bootstrap_servers()} (data in {found.path})"])
-        if detach:
-            return 0
         try:
-            watch(found, states, _teller(output), interrupts)
+            output.show_all(
+                states, [f"Bootstrap servers: {found.bootstrap_servers()} (data in {found.path})"]
+            )
+            if not detach:
+                watch(found, states, _teller(output), interrupts)
         finally:
-            stop_nodes(found, found.node_ids(), timeout_s, _teller(output))
+            if not detach:
+                stop_nodes(found, found.node_ids(), timeout_s, _teller(output))
     return 0
 
 

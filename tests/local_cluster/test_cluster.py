@@ -18,7 +18,9 @@ from confluent_kafka.admin import AdminClient
 
 from pykafka_broker import Cluster, Security
 from pykafka_broker.config.keys import ConfigError
-from pykafka_broker.local_cluster.folder import NoSuchNodeError
+from pykafka_broker.local_cluster.folder import ClusterFolder, NoSuchNodeError
+from pykafka_broker.local_cluster.layout import Layout
+from pykafka_broker.local_cluster.nodes import Nodes
 from pykafka_broker.log.disk.directories import LogDirError
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -265,6 +267,13 @@ async def test_a_node_that_is_starting_when_the_cluster_stops_is_stopped_too() -
         with pytest.raises(RuntimeError, match="this cluster has been stopped: make another one"):
             await start
     assert threads() == before
+
+
+def test_nothing_is_in_sync_while_no_node_runs(tmp_path: Path) -> None:
+    folder = ClusterFolder(tmp_path / "cluster")
+    folder.create(Layout(combined=3), 0, {})
+
+    assert Nodes(folder, {}).are_in_sync(None) is None
 
 
 async def test_what_there_is_not_is_refused_with_a_sentence() -> None:

@@ -190,11 +190,14 @@ class Nodes:
     def are_in_sync(self, topic: str | None) -> Optional[bool]:
         """True if all replicas of a topic, or of all topics, serve and are in sync by all images.
 
-        A topic that a node does not know is not in sync.
+        A topic that a node does not know is not in sync; nor is any topic while no node serves.
         """
+        images = self._images()
+        if not images:
+            return None
         return _true(
             found is not None and set(found.isr) == set(found.replicas) <= self._serving
-            for image in self._images()
+            for image in images
             for found in _partitions(image, topic)
         )
 

@@ -6,6 +6,11 @@ import subprocess
 import sys
 
 from pykafka_broker import testing
+from pykafka_broker.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from pykafka_broker.testing import Home, PykafkaBroker, User
 
 
@@ -42,3 +47,16 @@ async def test_a_broker_as_a_process_keeps_its_address_and_its_records_over_a_re
         broker.restart()
         async with await User.connect(address) as user:
             assert await user.values("orders") == [b"one"]
+
+
+async def test_records_from_an_offset_on_leave_out_those_before_it_in_the_same_batch() -> None:
+    async with Home().running() as user:
+        await user.create_topic("orders")
+        await user.produce("orders", b"one", b"two", b"three")
+
+        assert [record.offset for record in await user.records("orders", offset=1)] == [1, 2]
+        deletion = DeleteRecordsTopic(
+            name="orders", partitions=[DeleteRecordsPartition(partition_index=0, offset=2)]
+        )
+        await user.send(DeleteRecordsRequest(topics=[deletion], timeout_ms=10_000), 2)
+        assert await user.values("orders") == [b"three"]

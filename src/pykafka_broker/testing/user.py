@@ -204,8 +204,10 @@ class User:
             assert ErrorCode(answer.error_code) == ErrorCode.NONE
             data = bytes(answer.records or b"")
             for position, header in iter_batches(data):
+                # A fetch in the middle of a batch is answered with the whole batch.
+                batch = read_records(data[position : position + header.size_in_bytes])
+                found += [record for record in batch if record.offset >= offset]
                 offset = header.next_offset
-                found += read_records(data[position : position + header.size_in_bytes])
             if offset >= answer.high_watermark or not data:
                 return found
 

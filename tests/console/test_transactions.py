@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -33,10 +34,10 @@ def last_stable(client: Client, topic: str) -> int:
     return list_offsets(client, {(topic, 0): LATEST}, isolation_level=1)[topic, 0]
 
 
-def hang(client: Client, topic: str) -> None:
+def hang(client: Client, topic: str, timestamp_ms: int = 0) -> None:
     """Write a batch of a transaction that no coordinator knows."""
     fields = BatchFields(producer_id=4242, producer_epoch=0, base_sequence=0, transactional=True)
-    batch = build_batch([(0, b"k", b"v", ())], fields)
+    batch = build_batch([(timestamp_ms, b"k", b"v", ())], fields)
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])
     request = ProduceRequest(transactional_id="lost", acks=-1, timeout_ms=10_000, topic_data=[data])
     answer = client.send(request, client.leaders(topic)[0], LAST_BEFORE_TRANSACTIONS_2)
@@ -89,6 +90,35 @@ def test_a_hanging_transaction_is_shown_and_aborted(writer: Browser, client: Cli
     assert done.path == "/transactions"
     assert last_stable(client, "hung") == 2
     assert "Open transactions" not in done.page.tables
+
+
+def test_a_transaction_that_was_just_written_to_is_not_taken_for_a_hanging_one(
+    writer: Browser, client: Client
+) -> None:
+    """It may have ended while the coordinators were asked, or be of an id that the user may not describe."""
+    create(client, "fresh")
+    hang(client, "fresh", time.time_ns() // 1_000_000)
+
+    page = writer.page("/transactions")
+
+    assert [row[:3] for row in page.rows("Open transactions")] == [["fresh", "0", "0"]]
+    assert "none: it hangs" not in page.links
+    assert ">not told<" in page.source
+
+
+def test_a_transaction_that_was_committed_meanwhile_is_not_said_to_be_aborted(
+    writer: Browser, client: Client
+) -> None:
+    create(client, "settled")
+    producer = Producer(client, "settler")
+    producer.initialise()
+    producer.write(("settled", 0), build_batch([(0, b"k", b"v", ())]))
+    page = writer.page("/transactions/of", id="settler")
+    producer.commit()
+
+    refused = writer.send(page, "/transactions/abort", name="settler")
+    assert refused.status == 400
+    assert "Nothing is aborted: the transaction of settler is CompleteCommit now." in refused.page.source
 
 
 def test_an_unknown_id_is_not_found(reader: Browser) -> None:

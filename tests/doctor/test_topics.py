@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace as Told
+from typing import Any
+
 import pytest
 
 from pykafka_broker.client.core.metadata import NO_LEADER
@@ -16,8 +19,12 @@ from pykafka_broker.doctor.topics import (
     judge_records,
     judge_stability,
     judge_without_quorum,
+    open_transactions,
     strongest_acks,
 )
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest
+from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
 
 
 def topic(*partitions: Partition, min_insync_replicas: int = 1) -> Topic:
@@ -137,7 +144,26 @@ def test_an_open_transaction_holds_up_those_who_read_committed_records() -> None
     assert "transaction.timeout.ms" in finding.remedy
 
 
+@pytest.mark.parametrize(
+    ("error", "hangs"), [(ErrorCode.NONE, True), (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, False)]
+)
+def test_a_transaction_hangs_only_if_all_coordinators_have_told_that_they_do_not_know_it(
+    error: ErrorCode, hangs: bool
+) -> None:
+    producer = Told(producer_id=7, current_txn_start_offset=40, last_timestamp=0)
+    answers = {
+        DescribeProducersRequest: Told(topics=[Told(partitions=[Told(active_producers=[producer])])]),
+        ListTransactionsRequest: Told(error_code=error, transaction_states=[]),
+    }
+    client: Any = Told(
+        brokers=Told(addresses={1: "here"}), send=lambda request, node_id: answers[type(request)]
+    )
+
+    found = open_transactions(client, {"orders": topic(HEALTHY)}, [("orders", 0)])
+    assert found == {("orders", 0): OpenTransaction(7, 40, "", hangs)}
+
+
 def test_a_transaction_that_no_coordinator_knows_has_to_be_aborted() -> None:
     found = {("orders", 0): Offsets(0, 50, 40)}
-    (finding,) = judge_stability(found, {("orders", 0): OpenTransaction(7, 40, "")})
+    (finding,) = judge_stability(found, {("orders", 0): OpenTransaction(7, 40, "", hangs=True)})
     assert "abort --topic orders --partition 0 --start-offset 40" in finding.remedy

@@ -1,14 +1,17 @@
 """Transactions: those that coordinators know, those that hang, and how one is aborted.
 
-A transaction hangs if a partition has it open and no coordinator knows it: no time-out ends it. It is aborted
-with a marker, as by `kafka-transactions.sh abort`. One that a coordinator knows is aborted by a producer with
-its id that begins, as by `kafka-transactions.sh forceTerminateTransaction`.
+A transaction hangs if a partition has it open, its producer has not written for longer than a transaction may
+take, and no coordinator knows it: no time-out ends it. It is aborted with a marker, as by
+`kafka-transactions.sh abort`. One that a coordinator knows is aborted by a producer with its id that begins,
+as by `kafka-transactions.sh forceTerminateTransaction`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+import click
 
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.wording import record_time
@@ -20,6 +23,7 @@ from pykafka_broker.console.explain import explain_url
 from pykafka_broker.console.page import (
     Field,
     Form,
+    HtmlCell,
     Link,
     Page,
     Part,
@@ -106,14 +110,17 @@ def _open(client: Client) -> Sequence[Part]:
     rows: list[Row] = []
     for (topic, partition), transaction in sorted(found.items()):
         name, first = transaction.transactional_id, transaction.first_offset
-        abort = url("/transactions/hanging", topic=topic, partition=partition, offset=first)
+        known: HtmlCell = Link(name, url("/transactions/of", id=name)) if name else "not told"
+        if transaction.hangs:
+            abort = url("/transactions/hanging", topic=topic, partition=partition, offset=first)
+            known = Link("none: it hangs", abort)
         rows.append(
             [
                 Link(topic, topic_url(topic)),
                 partition,
                 first,
                 transaction.producer_id,
-                Link(name, url("/transactions/of", id=name)) if name else Link("none: it hangs", abort),
+                known,
             ]
         )
     return (listing(Table(columns), "Open transactions", rows),)
@@ -216,11 +223,17 @@ def _leader(client: Client, topic: str, partition: int) -> int:
 
 
 def abort(visit: Visit) -> str:
-    """Abort the transaction of an id: a producer with the id that begins fences the one before it."""
+    """Abort the transaction of an id: a producer with the id that begins fences the one before it.
+
+    Raises:
+        click.ClickException: it has ended, or is ending, meanwhile.
+    """
     name = visit.form.get("id", "")
     visit.confirm(name)
-    if _described(visit.client, name).transaction_state == "Ongoing":
-        Producer(visit.client, name, delivery_timeout_s=visit.settings.timeout_s).initialise()
+    state = _described(visit.client, name).transaction_state
+    if state != "Ongoing":
+        raise click.ClickException(f"Nothing is aborted: the transaction of {name} is {state} now.")
+    Producer(visit.client, name, delivery_timeout_s=visit.settings.timeout_s).initialise()
     return url("/transactions/of", id=name, done="aborted")
 
 

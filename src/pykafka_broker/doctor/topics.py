@@ -7,10 +7,12 @@ time-out, 60 s by default.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import NO_LEADER
 from pykafka_broker.client.offsets import EARLIEST, LATEST, told_offsets
 from pykafka_broker.cluster.min_isr import effective_min_isr
@@ -23,6 +25,10 @@ from pykafka_broker.system.wording import argument, counted, listed
 READ_COMMITTED = 1
 #: The most partitions whose offsets are asked for; all of a large cluster would take too long.
 MOST_PARTITIONS = 2000
+#: `transaction.max.timeout.ms` by default. As for kafka-transactions.sh, only a transaction whose producer
+#: has not written for this time hangs: others may have ended while the coordinators were asked, or have ids
+#: that the user may not describe.
+LONGEST_TRANSACTION_MS = 15 * 60 * 1_000
 
 
 class Partition(NamedTuple):
@@ -58,8 +64,11 @@ class OpenTransaction(NamedTuple):
 
     producer_id: int
     first_offset: int
-    #: "" if no coordinator knows it any more: such a transaction never ends by itself.
+    #: "" if no coordinator tells it.
     transactional_id: str
+    #: Whether no coordinator knows it, and its producer has not written for `LONGEST_TRANSACTION_MS`: it does
+    #: not end by itself.
+    hangs: bool = False
 
 
 def look(client: Client) -> list[Topic]:
@@ -151,32 +160,39 @@ def open_transactions(
         writing = [p for p in answer.active_producers if p.current_txn_start_offset >= 0]
         if writing:
             found[name, index] = min(writing, key=lambda p: p.current_txn_start_offset)
-    names = _transactional_ids(client, {p.producer_id for p in found.values()})
+    names, is_complete = _transactional_ids(client, {p.producer_id for p in found.values()})
+    idle_since_ms = time.time_ns() // 1_000_000 - LONGEST_TRANSACTION_MS
     return {
         partition: OpenTransaction(
-            producer.producer_id, producer.current_txn_start_offset, names.get(producer.producer_id, "")
+            producer.producer_id,
+            producer.current_txn_start_offset,
+            name := names.get(producer.producer_id, ""),
+            hangs=is_complete and not name and producer.last_timestamp < idle_since_ms,
         )
         for partition, producer in found.items()
     }
 
 
-def _transactional_ids(client: Client, producer_ids: Collection[int]) -> dict[int, str]:
-    """Producer id -> transactional id, of transactions that a coordinator knows as not ended."""
+def _transactional_ids(client: Client, producer_ids: Collection[int]) -> tuple[dict[int, str], bool]:
+    """Producer id -> transactional id, of transactions that a coordinator knows as not ended; and whether all
+    coordinators have told.
+    """
     from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
 
-    if not producer_ids:
-        return {}
+    found: dict[int, str] = {}
+    is_complete = True
     request = ListTransactionsRequest(
         state_filters=["Ongoing", "PrepareCommit", "PrepareAbort"], producer_id_filters=sorted(producer_ids)
     )
-    found = {}
-    for node_id in sorted(client.brokers.addresses):
+    for node_id in sorted(client.brokers.addresses) if producer_ids else ():
         try:
-            states = client.send(request, node_id).transaction_states
+            answer = client.send(request, node_id)
+            check(answer.error_code)
         except KafkaError:
+            is_complete = False
             continue
-        found.update({state.producer_id: state.transactional_id for state in states})
-    return found
+        found.update({state.producer_id: state.transactional_id for state in answer.transaction_states})
+    return found, is_complete
 
 
 # --- what it means ----------------------------------------------------------------------------------
@@ -388,7 +404,9 @@ def judge_stability(
                 f"the transaction of {transaction.transactional_id!r} (producer id {transaction.producer_id})"
             )
         elif transaction is not None:
-            who = f"a transaction of producer id {transaction.producer_id}, which no coordinator knows,"
+            who = f"a transaction of producer id {transaction.producer_id}"
+        if transaction is not None and transaction.hangs:
+            who += ", which no coordinator knows,"
             remedy = (
                 "Nothing will end it: abort it with Kafka's own tool,\n  kafka-transactions.sh "
                 f"--bootstrap-server HOST:PORT abort --topic {name} --partition {index} --start-offset "

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.cli.record_json import decode_metadata, decode_offsets, redacted_metadata
 from pykafka_broker.log.partition.producers import ProducerState, snapshot_bytes
 from tests.cli.conftest import Result, run_command
 
@@ -113,6 +114,31 @@ def test_a_damaged_batch_is_reported_and_the_rest_is_shown(copied: Path) -> None
         "true",
     ]
     assert result.err == f"Corrupt batches in {LOG}\n  position: 80 base offset: 1\n"
+
+
+@pytest.mark.parametrize(("at", "problem"), [(96, "Unreadable"), (88, "Unreadable"), (102, "Corrupt")])
+def test_a_header_that_is_damaged_ends_no_dump_of_other_files(copied: Path, at: int, problem: str) -> None:
+    """Of the second batch: its magic, its size, or the id of its codec."""
+    file = copied / LOG
+    data = bytearray(file.read_bytes())
+    data[at] = 0xFF
+    file.write_bytes(data)
+    result = dump(LOG, TIME_INDEX, INDEX, "--deep-iteration")
+    assert result.status == 1
+    assert result.out.count("baseOffset:") == (5 if problem == "Corrupt" else 1)
+    assert f"Dumping {INDEX}" in result.out
+    assert f"{problem} batches in {LOG}\n  position: 80 " in result.err
+
+
+def test_records_of_a_later_version_are_passed_over() -> None:
+    later = decode_offsets(7, b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\x63")
+    assert later == ("Error at offset 7, skipping. OffsetCommitValue has no version 99", None)
+    of_metadata = b"\x01\x03\x63"
+    assert decode_metadata(7, None, of_metadata) == (
+        None,
+        "Error at 7, skipping. PartitionRecord has no version 99",
+    )
+    assert redacted_metadata(7, None, of_metadata) == (None, "[redacted]")
 
 
 def test_a_torn_end_is_reported_as_apache_kafka_reports_it(copied: Path) -> None:

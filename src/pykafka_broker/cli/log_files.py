@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from pykafka_broker.cli.output import compact_json
@@ -17,6 +18,7 @@ from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.log.partition.producers import NO_OFFSET, CorruptSnapshotError, read_snapshot
 from pykafka_broker.log.segment.aborted_txns import ABORTED_TXN_BYTES, read_aborted_txns
 from pykafka_broker.log.segment.index import InvalidIndexError
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
@@ -33,6 +35,7 @@ from pykafka_broker.protocol.records.control import (
     decode_raft_record,
 )
 from pykafka_broker.protocol.records.crc import crc32c
+from pykafka_broker.protocol.records.errors import CorruptRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
@@ -119,7 +122,7 @@ def dump_log(path: str, options: Options) -> Dump:
         options = options._replace(decoder=options.metadata_decoder)
     end = 0
     previous = None
-    for at, header in iter_batches(data):
+    for at, header in _batches(data):
         if options.max_bytes is not None and at + header.size_in_bytes > options.max_bytes:
             return
         end = at + header.size_in_bytes
@@ -141,7 +144,18 @@ def dump_log(path: str, options: Options) -> Dump:
     if end < len(data):
         text = f"Found {len(data) - end} invalid bytes at the end of {name}"
         yield Item(text, {"kind": "torn", "bytes": len(data) - end})
-        yield Problem(f"Torn end of {path}")
+        try:
+            next(iter_batches(data[end:]), None)
+        except CorruptRecord:
+            yield Problem(f"Unreadable batches in {path}", f"position: {end} no header of a batch")
+        else:
+            yield Problem(f"Torn end of {path}")
+
+
+def _batches(data: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """The batches up to one that is torn, or whose damaged header does not tell where the next begins."""
+    with suppress(CorruptRecord):
+        yield from iter_batches(data)
 
 
 def _is_of_metadata(path: str) -> bool:
@@ -163,7 +177,7 @@ def _title(name: str) -> Item:
 def _batch_item(header: BatchHeader, position: int, is_valid: bool) -> Item:
     horizon = header.delete_horizon_ms
     clock = "LogAppendTime" if header.timestamp_type else "CreateTime"
-    codec = header.codec.name.lower()
+    codec = _codec(header)
     text = (
         f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.records_count} "
         f"baseSequence: {header.base_sequence} lastSequence: {header.last_sequence} "
@@ -197,6 +211,13 @@ def _batch_item(header: BatchHeader, position: int, is_valid: bool) -> Item:
         "is_valid": is_valid,
     }
     return Item(text, value)
+
+
+def _codec(header: BatchHeader) -> str:
+    try:
+        return header.codec.name.lower()
+    except KafkaError:  # damaged, or of a later version
+        return "unknown"
 
 
 def _record_item(record: Record, header: BatchHeader, options: Options) -> Item:
@@ -287,7 +308,7 @@ def dump_offset_index(path: str, options: Options) -> Dump:
         if options.entries:
             entry = {"kind": "index entry", "offset": offset, "position": position}
             yield Item(f"offset: {offset} position: {position}", entry)
-        found = next((header.last_offset for _, header in iter_batches(log[max(position, 0) :])), -1)
+        found = next((header.last_offset for _, header in _batches(log[max(position, 0) :])), -1)
         if found != offset:
             yield Problem(f"Mismatches in :{path}", f"Index offset: {offset}, log offset: {found}")
 
@@ -297,7 +318,7 @@ def dump_time_index(path: str, options: Options) -> Dump:
     base_offset = int(os.path.basename(path).split(".")[0])
     timestamps = {
         header.last_offset: header.max_timestamp
-        for _, header in iter_batches(memoryview(_read_if_there(_log_of(path))))
+        for _, header in _batches(memoryview(_read_if_there(_log_of(path))))
     }
     data = _read(path)
     previous = NO_TIMESTAMP

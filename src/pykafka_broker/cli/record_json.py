@@ -109,8 +109,8 @@ def _decode_metadata(offset: int, value: bytes | None, *, shows_secrets: bool) -
     return None, compact_json(shown)
 
 
-#: The errors of `_metadata_record` for a value that is no known record.
-NO_RECORD = (ProtocolError, IndexError, StopIteration)
+#: The errors of `_metadata_record` for a value that is no known record, or of an unknown version.
+NO_RECORD = (ProtocolError, IndexError, StopIteration, ValueError)
 
 
 def _metadata_record(value: bytes | None) -> tuple[Any, int]:
@@ -180,7 +180,7 @@ def _decode_coordinator(module: Any, offset: int, key: bytes | None, value: byte
             return shown_key, DELETED
         version = int.from_bytes(value[:2], "big")
         decoded_value, _ = decode(value_type, version, value, 2)
-    except (ProtocolError, IndexError) as error:
+    except (ProtocolError, IndexError, ValueError) as error:
         return f"Error at offset {offset}, skipping. {error}", None
     data = message_json(decoded_value, version)
     if value_type.__name__ == "GroupMetadataValue" and decoded_value.protocol_type == "consumer":

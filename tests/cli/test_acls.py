@@ -101,7 +101,9 @@ def test_some_of_many_are_removed(run: Run) -> None:
             "--group has the operations all, read",
         ),
         ("add --allow-principal User:bob --topic t --idempotent", "--idempotent goes with --producer."),
+        ("add --allow-principal User:bob --group g --producer", "need nothing of these resources."),
         ("remove", "Name resources"),
+        ("remove --topic t --operation read", "Say who: --allow-principal or --deny-principal."),
     ],
 )
 def test_what_makes_no_sense_is_wrong_usage(run: Run, words: str, text: str) -> None:

@@ -192,8 +192,6 @@ def list_(named: Named, principals: tuple[str, ...], cluster: Cluster, output: O
 def add(named: Named, who: Who, cluster: Cluster, output: Output) -> None:
     """Add ACLs: one for each user, resource and operation."""
     wanted = _wanted(named, who)
-    if not wanted:
-        raise click.UsageError("Say who: --allow-principal or --deny-principal.")
     with cluster.connect() as client:
         add_acls(client, wanted)
     output.show_all(wanted, _lines("Adding ACLs", wanted), [acl_table(wanted)])
@@ -219,7 +217,7 @@ def add_acls(client: Any, wanted: list[Acl]) -> None:
 @cluster_or_controller_options
 @json_option(Acl, key="acls")
 def remove(named: Named, who: Who, dry_run: bool, cluster: Cluster, output: Output) -> None:
-    """Remove the ACLs that are named; if no user is named, all ACLs of the resources."""
+    """Remove the ACLs that are named; with resources alone, all ACLs of these."""
     if not named.resources:
         raise click.UsageError("Name resources: --topic, --group, --cluster, --transactional-id, …")
     with cluster.connect() as client:
@@ -239,11 +237,17 @@ def remove(named: Named, who: Who, dry_run: bool, cluster: Cluster, output: Outp
 
 
 def _wanted(named: Named, who: Who) -> list[Acl]:
-    """The ACLs that the options describe, in the order of the resources."""
+    """The ACLs that the options describe, in the order of the resources.
+
+    Raises:
+        click.UsageError: the options name no resource or no user, or contradict each other.
+    """
     if not named.resources:
         raise click.UsageError("Name resources: --topic, --group, --cluster, --transactional-id, …")
     if named.pattern in ("any", "match"):
         raise click.UsageError("--resource-pattern-type has to be literal or prefixed here.")
+    if not who.allow_principal and not who.deny_principal:
+        raise click.UsageError("Say who: --allow-principal or --deny-principal.")
     if who.idempotent and not who.producer:
         raise click.UsageError("--idempotent goes with --producer.")
     resources = named.resources
@@ -255,7 +259,7 @@ def _wanted(named: Named, who: Who) -> list[Acl]:
     denied = [
         ("DENY", principal, host) for principal in who.deny_principal for host in who.deny_host or ("*",)
     ]
-    return [
+    wanted = [
         Acl(
             kafka_word(kind),
             name,
@@ -269,6 +273,9 @@ def _wanted(named: Named, who: Who) -> list[Acl]:
         for operation in _operations(kind, who)
         for permission, principal, host in (*allowed, *denied)
     ]
+    if not wanted:
+        raise click.UsageError("--producer and --consumer need nothing of these resources.")
+    return wanted
 
 
 def _operations(kind: str, who: Who) -> Iterable[str]:

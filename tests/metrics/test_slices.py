@@ -10,14 +10,16 @@ from types import FrameType
 from typing import Any
 
 from pykafka_broker.metrics.exposition import LINES_PER_SLICE, exposition
+from pykafka_broker.metrics.groups import FAMILIES
 from pykafka_broker.metrics.http_connection import HttpConnections
-from pykafka_broker.metrics.node_parts import NodeParts
+from pykafka_broker.metrics.node_parts import NodeParts, Scrape
+from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
 from tests.metrics.pages import METRICS
 
@@ -88,3 +90,17 @@ async def test_a_slice_has_no_more_work_where_there_are_more_partitions() -> Non
     more = await heaviest(many) - await heaviest(few)
     # If one slice went through all partitions, it would be a line for each at least.
     assert more < TOPICS * (many - few)
+
+
+async def test_partitions_that_a_coordinator_loses_meanwhile_end_no_scrape() -> None:
+    home = Home({"transaction.state.log.num.partitions": "2"})
+    async with home.running() as user:
+        await user.send(FindCoordinatorRequest(key_type=1, coordinator_keys=["payer"]), 4)
+        shards = home.broker.node.broker.coordinators.transactions.shards
+        await until(lambda: len(shards.loaded_partitions) == 2)
+        family = next(one for one in FAMILIES if one.name == "pykafka_broker_transactional_ids")
+        samples = iter(family.read(Scrape(home.broker.node.measured)))
+        assert next(samples) is None
+        for partition in shards.loaded_partitions:
+            shards.unload(partition)
+        assert ('{state="Ongoing"}', 0) in list(samples)

@@ -175,8 +175,9 @@ def _transactions(scrape: Scrape) -> Pausing:
         return
     counts: Counter[TransactionState] = Counter()
     shards = broker.coordinators.transactions.shards
-    for partition in shards.loaded_partitions:
-        counts.update([one.state for one in shards.shard_of(partition).state.by_id.values()])
+    # Together: a partition may be unloaded while the event loop runs other work.
+    for shard in [shards.shard_of(partition) for partition in shards.loaded_partitions]:
+        counts.update([one.state for one in shard.state.by_id.values()])
         yield None
     for state in TransactionState:
         yield labelled(state=state.display_name), counts[state]

@@ -60,6 +60,14 @@ def test_a_deleted_topic_is_gone(run: Run) -> None:
     assert run("topics", "delete", "brief", "--if-exists").status == 0
 
 
+def test_topics_that_are_created_or_deleted_are_shown_before_the_error_of_another(run: Run) -> None:
+    run("topics", "create", "there")
+    exists = "Error: Topic 'there' already exists.\n"
+    assert run("topics", "create", "there", "fresh") == (1, "Created topic fresh.\n", exists)
+    absent = "Error: Topic 'absent' does not exist.\n"
+    assert run("topics", "delete", "absent", "fresh") == (1, "Deleted topic fresh.\n", absent)
+
+
 def test_describing_what_does_not_exist_says_so(run: Run) -> None:
     assert run("topics", "describe", "nothing") == (1, "", "Error: Topic 'nothing' does not exist.\n")
 

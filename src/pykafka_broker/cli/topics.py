@@ -143,6 +143,8 @@ def create(
         output.remark(AMBIGUOUS_NAME)
     with cluster.connect() as client:
         results = wanted.ask(client)
+    # Each topic is created or not by itself: those that are, are shown before the error of another one.
+    results.sort(key=lambda result: bool(result.error_code))
     with output.one_by_one() as each:
         for result in results:
             if if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -519,7 +521,7 @@ def delete_topics(
     """Delete topics; the name of each, and whether it existed.
 
     Raises:
-        KafkaError: one of them is not deleted, or does not exist (unless `missing_ok`).
+        KafkaError: one of them is not deleted, or does not exist (unless `missing_ok`); after the others.
     """
     from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
@@ -528,7 +530,7 @@ def delete_topics(
         topic_names=list(names),
         timeout_ms=int(client.timeout_s * 1000),
     )
-    for result in client.send(request).responses:
+    for result in sorted(client.send(request).responses, key=lambda result: bool(result.error_code)):
         is_missing = result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if is_missing and not missing_ok:
             raise unknown_topic(client, result.name)

@@ -132,6 +132,7 @@ def test_a_listener_whose_host_is_no_name_is_refused(tmp_path: Path) -> None:
         ("topics create x --timeout nan", "'nan' is no time"),
         ("topics alter x --partitions 2147483648", "is not in the range 1<=x<=2147483647"),
         ("topics list -b 127.0.0.1:65536", "'127.0.0.1:65536' is not HOST:PORT"),
+        ("users set x --iterations 2147483648", "is not in the range 1<=x<=2147483647"),
         ("produce x v --partition 2147483648", "is not in the range 0<=x<=2147483647"),
         ("consume x --partition -1", "is not in the range 0<=x<=2147483647"),
         ("consume x --idle nan", "'nan' is no time"),

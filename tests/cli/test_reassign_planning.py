@@ -120,10 +120,16 @@ def test_a_plan_is_written_as_kafkas_tool_writes_it_and_read_again() -> None:
     assert plan_file.parsed(text) == wanted
 
 
+def test_directories_that_are_null_are_not_named() -> None:
+    entry = '{"topic":"orders","partition":0,"replicas":[1],"log_dirs":null}'
+    assert plan_file.parsed(f'{{"partitions":[{entry}]}}') == orders((1,))
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("{", "it is no JSON: "),
+        ("[" * 100_000, "it is no JSON: "),
         ("[]", 'it has no list "partitions"'),
         ('{"version":2,"partitions":[]}', "its version is 2, and only 1 is known"),
         ('{"partitions":[]}', "it has no partitions"),

@@ -12,6 +12,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options
+from pykafka_broker.cli.options import INT32_MAX
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
@@ -121,7 +122,7 @@ def mechanism_option(command: Any) -> Any:
 @mechanism_option
 @click.option(
     "--iterations",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, INT32_MAX),
     default=DEFAULT_ITERATIONS,
     show_default=True,
     metavar="NUMBER",

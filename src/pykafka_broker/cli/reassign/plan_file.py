@@ -42,7 +42,7 @@ def parsed(text: str) -> dict[TopicPartition, tuple[int, ...]]:
     """
     try:
         tree = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PlanFileError(f"it is no JSON: {error}") from None
     if not isinstance(tree, dict) or not isinstance(tree.get("partitions"), list):
         raise PlanFileError('it has no list "partitions"')
@@ -72,7 +72,7 @@ def _entry(entry: Any) -> tuple[TopicPartition, tuple[int, ...]]:
         raise PlanFileError(f"{name} has no replicas")
     if len(set(replicas)) < len(replicas):
         raise PlanFileError(f"{name} has a replica twice: {','.join(map(str, replicas))}")
-    if any(directory != ANY_DIRECTORY for directory in entry.get("log_dirs", ())):
+    if any(directory != ANY_DIRECTORY for directory in entry.get("log_dirs") or ()):
         raise PlanFileError(
             f"{name} names log_dirs, and brokers choose theirs; kafka-reassign-partitions knows how"
         )

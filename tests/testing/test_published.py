@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from pykafka_broker import testing
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -12,6 +14,7 @@ from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from pykafka_broker.testing import Home, PykafkaBroker, User
+from pykafka_broker.testing.processes import environment
 
 
 def test_dir_lists_what_is_published_and_everything_listed_is_there() -> None:
@@ -60,3 +63,10 @@ async def test_records_from_an_offset_on_leave_out_those_before_it_in_the_same_b
         )
         await user.send(DeleteRecordsRequest(topics=[deletion], timeout_ms=10_000), 2)
         assert await user.values("orders") == [b"three"]
+
+
+def test_a_broker_as_a_process_is_configured_by_its_properties_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KAFKA_NUM_PARTITIONS", "KAFKA_CREATE_TOPICS", "CLUSTER_ID", "KAFKA_LOG4J_LOGGERS", "OTHER"):
+        monkeypatch.setenv(name, "of the tests")
+    of_tests = [name for name, value in environment().items() if value == "of the tests"]
+    assert sorted(of_tests) == ["KAFKA_LOG4J_LOGGERS", "OTHER"]

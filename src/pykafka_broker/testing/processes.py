@@ -37,9 +37,15 @@ PING = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 def environment() -> dict[str, str]:
     """The environment of a broker's process: that of this one, without PYTHONDONTWRITEBYTECODE, with which
-    Python would compile the broker at each start.
+    Python would compile the broker at each start, and without what configures another broker: only its
+    properties count.
     """
-    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {name: value for name, value in os.environ.items() if not _is_left_out(name)}
+
+
+def _is_left_out(name: str) -> bool:
+    is_of_a_broker = name.startswith("KAFKA_") and not name.startswith("KAFKA_LOG4J_")
+    return is_of_a_broker or name in ("CLUSTER_ID", "PYTHONDONTWRITEBYTECODE")
 
 
 class BrokerError(Exception):

@@ -58,6 +58,14 @@ def test_what_there_is_stays_and_more_clients_are_added(tmp_path: Path) -> None:
     assert (tmp_path / "server.pem").read_bytes() != before
 
 
+def test_files_that_an_interrupted_command_has_not_made_are_not_said_to_be_kept(tmp_path: Path) -> None:
+    made(tmp_path)
+    (tmp_path / "server.p12").unlink()
+    again = made(tmp_path)
+    assert {name for name, is_new in again.items() if is_new} == {"server.pem", "server.p12"}
+    assert (tmp_path / "server.p12").exists()
+
+
 def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:
     made(tmp_path, "--client", "alice")
     modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}

@@ -116,7 +116,7 @@ class _Workshop:
     def make(self, name: str, whose: str, issue: Callable[[Authority], Issued]) -> None:
         """A key and its certificate as PEM, in one file, and as PKCS12. Raises OSError."""
         pem, store = self._folder / f"{name}.pem", self._folder / f"{name}.p12"
-        is_new = self._renews or not pem.exists()
+        is_new = self._renews or not (pem.exists() and store.exists())
         if is_new:
             issued, own = issue(self._authority), self._authority.own
             _write_secret(pem, issued.key_pem + issued.certificate_pem + own.certificate_pem)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -79,6 +80,24 @@ def test_nodes_are_stopped_where_their_addresses_cannot_be_written(
     started = run_command("cluster", "start", "-n", "2", "-p", "0", "-d", str(folder))
     assert (started.status, started.err) == (1, "Error: No space left on device\n")
     assert stopped == [[1, 2]]
+
+
+def test_nodes_get_nothing_that_the_environment_says_of_another_broker(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CLUSTER_ID", "KAFKA_NODE_ID", "KAFKA_LOG4J_LOGGERS"):
+        monkeypatch.setenv(name, "of another")
+    spawned: list[dict[str, str]] = []
+
+    def popen(_: list[str], *, env: dict[str, str], **others: object) -> SimpleNamespace:
+        spawned.append(env)
+        return SimpleNamespace(pid=0, poll=lambda: 0)
+
+    monkeypatch.setattr(nodes.subprocess, "Popen", popen)
+    ClusterFolder(folder).create(Layout(combined=1), 0, {})
+    nodes._spawn(ClusterFolder(folder), 1)
+    [env] = spawned
+    assert [name for name, value in env.items() if value == "of another"] == ["KAFKA_LOG4J_LOGGERS"]
 
 
 def states(result: Result) -> dict[int, str]:

@@ -262,7 +262,7 @@ def _spawn(cluster: ClusterFolder, node_id: int) -> None:
     environ = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("KAFKA_") or name.startswith("KAFKA_LOG4J_")
+        if name != "CLUSTER_ID" and (not name.startswith("KAFKA_") or name.startswith("KAFKA_LOG4J_"))
     }
     config = str(cluster.properties_file(node_id))
     with cluster.started_file(node_id).open("wb") as started, cluster.log_file(node_id).open("ab") as log:

@@ -20,6 +20,7 @@ from pykafka_broker.cli.doctor.examination import CHECKS, Question, examine
 from pykafka_broker.cli.output import Form, Output
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import commit_offsets
+from pykafka_broker.doctor import topics
 from pykafka_broker.doctor.findings import Finding, Level, ok, problem
 from pykafka_broker.doctor.refusals import guarded
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -173,6 +174,16 @@ def test_a_group_without_members_is_told_from_one_that_does_not_exist(run: Run, 
         "Group 'leaver' does not exist: it has neither members nor committed offsets. "
         "Did you mean 'leavers'?",
     )
+
+
+def test_a_partition_beyond_those_that_are_asked_for_is_not_said_to_be_gone(
+    run: Run, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "MOST_PARTITIONS", 1)
+    run("topics", "create", "wide", "--partitions", "2")
+    commit_offsets(client, client.coordinator("beyond"), "beyond", {("wide", 0): 0, ("wide", 1): 0})
+
+    assert said(findings(run, "--group", "beyond"), "groups", "beyond")[0] == "ok"
 
 
 def test_a_member_that_does_not_commit_is_found_by_a_second_look(run: Run, client: Client) -> None:

@@ -31,7 +31,7 @@ def look(*members: Member, state: str = "Stable", committed: dict[PartitionKey, 
 
 
 def judged(before: Look, after: Look, offsets: dict[PartitionKey, Offsets] = OFFSETS) -> Finding:
-    (finding,) = judge(before, after, offsets, 6.0)
+    (finding,) = judge(before, after, offsets, 6.0, offsets)
     return finding
 
 
@@ -168,7 +168,7 @@ def test_an_application_that_has_not_committed_for_a_moment_is_looked_at_for_lon
     assert finding.level is Level.WARNING
     assert "has not moved in orders-0 for 6 s" in finding.message
     assert finding.remedy.endswith("pykafka-broker doctor --group billing --watch 35")
-    (finding,) = judge(stuck, stuck, OFFSETS, 35.0)
+    (finding,) = judge(stuck, stuck, OFFSETS, 35.0, OFFSETS)
     assert finding.level is Level.PROBLEM
 
 

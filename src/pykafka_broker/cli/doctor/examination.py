@@ -12,6 +12,7 @@ from pykafka_broker.cli.group_state import SHARE
 from pykafka_broker.cli.share_group_state import ShareGroup
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import ClientSecurity
+from pykafka_broker.client.core.metadata import NO_LEADER
 from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum, QuorumStatus
 from pykafka_broker.doctor import brokers, quorum, reach, topics
 from pykafka_broker.doctor.findings import Finding, Level, skipped
@@ -193,8 +194,14 @@ def _about_groups(
         pause(question.watch_s)
         after, after_shared = look()
         offsets = _offsets_of(client, existing, after, after_shared)
+    led = {
+        (topic.name, partition.partition)
+        for topic in existing.values()
+        for partition in topic.partitions
+        if partition.leader_id != NO_LEADER
+    }
     for earlier, later in zip(before, after, strict=True):
-        yield from groups.judge(earlier, later, offsets, question.watch_s)
+        yield from groups.judge(earlier, later, offsets, question.watch_s, led)
     for earlier_shared, later_shared in zip(before_shared, after_shared, strict=True):
         yield from share_groups.judge(earlier_shared, later_shared, offsets, question.watch_s)
 

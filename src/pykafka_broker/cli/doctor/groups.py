@@ -7,7 +7,7 @@ records follow it, or a rebalance may not end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pykafka_broker.cli.doctor.wording import clients, shown
 from pykafka_broker.cli.group_state import MEANINGS, Group, describe_group, list_groups
@@ -91,15 +91,20 @@ def judge_missing(name: str, existing: Sequence[str]) -> Finding:
 
 
 def judge(
-    before: Look, after: Look, offsets: Mapping[PartitionKey, Offsets], seconds: float
+    before: Look,
+    after: Look,
+    offsets: Mapping[PartitionKey, Offsets],
+    seconds: float,
+    led: Collection[PartitionKey],
 ) -> list[Finding]:
     """Find the reasons why a group makes no progress, from two looks at it.
 
     Args:
         before: The first look.
         after: The second look.
-        offsets: The offsets of the partitions of `places`; without those that are gone.
+        offsets: The offsets of the partitions of `places`; without those that are gone, or were not asked.
         seconds: The time between the looks.
+        led: The partitions that exist and have a leader.
     """
     name = after.group.group
     lags = {
@@ -107,7 +112,7 @@ def judge(
         for partition, offset in after.committed.items()
         if partition in offsets and offsets[partition].end > offset
     }
-    findings = [*_about_places(name, after.committed, offsets)]
+    findings = [*_about_places(name, after.committed, offsets, led)]
     if not after.group.members:
         if lags:
             findings.append(_without_members(name, lags))
@@ -172,7 +177,10 @@ def _explained(name: str) -> str:
 
 
 def _about_places(
-    name: str, committed: Mapping[PartitionKey, int], offsets: Mapping[PartitionKey, Offsets]
+    name: str,
+    committed: Mapping[PartitionKey, int],
+    offsets: Mapping[PartitionKey, Offsets],
+    led: Collection[PartitionKey],
 ) -> list[Finding]:
     """Committed offsets that are before the log start or past the log end."""
     findings = []
@@ -184,6 +192,8 @@ def _about_places(
             f"  pykafka-broker groups reset-offsets {argument(name)} --topic {topic}:{index} --to-earliest "
             "--execute"
         )
+        if partition not in offsets and partition in led:
+            continue  # its leader does not tell, or it is one too many to ask
         if partition not in offsets:
             findings.append(
                 warning(

@@ -93,7 +93,7 @@ def test_nodes_get_nothing_that_the_environment_says_of_another_broker(
         spawned.append(env)
         return SimpleNamespace(pid=0, poll=lambda: 0)
 
-    monkeypatch.setattr(nodes.subprocess, "Popen", popen)
+    monkeypatch.setattr(subprocess, "Popen", popen)
     ClusterFolder(folder).create(Layout(combined=1), 0, {})
     nodes._spawn(ClusterFolder(folder), 1)
     [env] = spawned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace as Told
 from typing import Any
@@ -42,7 +42,7 @@ class Answers(Client):
     def connection(self, node_id: int | None = None) -> Any:
         return NoVersions()
 
-    def metadata(self, topics: list[str] | None) -> Any:
+    def metadata(self, topics: Iterable[str] | None, *, auto_create: bool = False) -> Any:
         return Told(
             brokers=[Told(node_id=broker, rack=None) for broker in sorted(self.alive)],
             topics=[

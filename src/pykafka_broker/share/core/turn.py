@@ -92,14 +92,22 @@ class Turn:
         self, place: int, first_offset: int, last_offset: int, to: Callable[[Piece], InFlightState]
     ) -> None:
         """Change the states between two offsets of a batch, and update `delivery_complete_count`."""
-        self._change(place, first_offset, last_offset, lambda piece: (piece._replace(state=to(piece)),))
+
+        def changed_piece(piece: Piece) -> tuple[Piece]:
+            after = Piece(piece.first_offset, piece.last_offset, to(piece))
+            self._count(piece, after)
+            return (after,)
+
+        self._change(place, first_offset, last_offset, changed_piece)
 
     def put(self, place: int, pieces: Sequence[Piece]) -> None:
         """Give pieces of a batch, in order, the states that they have here; each had one state before.
 
         In one pass: a member may acknowledge each record of a large batch in another way than the one before.
         """
-        if not pieces:
+        if len(pieces) == 1:
+            self.set(place, *pieces[0])
+        if len(pieces) < 2:
             return
         coming = deque(pieces)
 
@@ -109,6 +117,7 @@ class Turn:
                 part = coming.popleft()
                 if begin < part.first_offset:
                     yield Piece(begin, part.first_offset - 1, piece.state)
+                self._count(piece, part)
                 yield part
                 begin = part.last_offset + 1
             if begin <= piece.last_offset:
@@ -119,16 +128,15 @@ class Turn:
     def _change(
         self, place: int, first_offset: int, last_offset: int, to: Callable[[Piece], Iterable[Piece]]
     ) -> None:
-        def counted(piece: Piece) -> Iterator[Piece]:
-            was_done = piece.state.is_done
-            for part in to(piece):
-                if part.state.is_done is not was_done:
-                    size = max(part.last_offset - max(part.first_offset, self.start_offset) + 1, 0)
-                    self.delivery_complete_count += -size if was_done else size
-                yield part
-
-        batch = changed(self.batches[place], first_offset, last_offset, counted)
+        batch = changed(self.batches[place], first_offset, last_offset, to)
         self.batches[place] = batch if len(batch.runs) == 1 else batch._replace(by_offset=True)
+
+    def _count(self, before: Piece, after: Piece) -> None:
+        """Update `delivery_complete_count`, now that `before` or a part of it has become `after`."""
+        is_done = after.state.is_done
+        if is_done is not before.state.is_done:
+            size = max(after.last_offset - max(after.first_offset, self.start_offset) + 1, 0)
+            self.delivery_complete_count += size if is_done else -size
 
     def set(self, place: int, first_offset: int, last_offset: int, state: InFlightState) -> None:
         """Give all records between two offsets of a batch one state."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
@@ -49,9 +49,8 @@ def commit(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> None:
         turn.look_for_available |= state.delivery is Delivery.AVAILABLE
         return committed(state)
 
-    for place in _places(turn, batches):
-        batch = turn.batches[place]
-        turn.change(place, batch.first_offset, batch.last_offset, after)
+    for place, (first, last) in _spans(turn, batches).items():
+        turn.change(place, first, last, after)
 
 
 def roll_back(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> None:
@@ -69,18 +68,21 @@ def roll_back(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> Non
             turn.watch(back.lock_until_ms)
         return back
 
-    for place in _places(turn, batches):
-        batch, start = turn.batches[place], turn.start_offset
-        first, last = batch.first_offset, batch.last_offset
+    for place, (first, last) in _spans(turn, batches).items():
+        start = turn.start_offset
         for low, high in ((first, min(last, start - 1)), (max(first, start), last)):
             if low <= high:
                 turn.change(place, low, high, after)
 
 
-def _places(turn: Turn, batches: Iterable[WrittenBatch]) -> Iterable[int]:
-    """The places of the in-flight batches with these records, each once: a write may name every record of a
-    large batch by itself.
+def _spans(turn: Turn, batches: Iterable[WrittenBatch]) -> Mapping[int, tuple[int, int]]:
+    """The first and the last offset written of each in-flight batch, by its place.
+
+    A write is in offset order, and may name every record of a large batch by itself.
     """
-    return dict.fromkeys(
-        place for batch in batches for place in turn.places(batch.first_offset, batch.last_offset)
-    )
+    spans: dict[int, tuple[int, int]] = {}
+    for batch in batches:
+        for place in turn.places(batch.first_offset, batch.last_offset):
+            first, _ = spans.get(place, batch[:2])
+            spans[place] = first, batch.last_offset
+    return spans

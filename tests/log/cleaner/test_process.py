@@ -52,6 +52,16 @@ def clean(log: PartitionLog, process: CleaningProcess) -> int:
     return process.clean(job_for(log), UNTHROTTLED, log.compaction.swap_in)
 
 
+def test_a_truncation_before_the_job_leaves_the_active_segment_out(log: PartitionLog) -> None:
+    dirt = log.compaction.dirt(NOW)
+    first, second, *_ = log.state.segments
+    log.trimmer.truncate_to(second.base_offset + 1)
+
+    job = log.compaction.job(dirt, NOW, key_map_bytes=1 << 20, key_map_load=0.9, io_buffer_bytes=1 << 18)
+
+    assert [segment.base_offset for segment in job.segments] == [first.base_offset]
+
+
 def test_a_process_cleans_log_after_log_and_what_it_wrote_is_put_in_place(log: PartitionLog) -> None:
     process = CleaningProcess()
     dirty = log.state.segments[-1].base_offset

@@ -118,7 +118,9 @@ class Compaction:
         ends = segment_ends(state.segments, state.log_end_offset)
         segments = [
             SegmentToClean(segment.base_offset, end, segment.size)
-            for segment, end in zip(state.segments, ends, strict=True)
+            for segment, end in zip(
+                state.segments[:-1], ends, strict=False
+            )  # a truncation may have come since
             if segment.base_offset < dirt.first_uncleanable_offset
         ]
         last_records = {

@@ -54,6 +54,8 @@ class FileWork:
         self._given_up: set[asyncio.Future[Any]] = set()
         #: By log directory: jobs to run one after the other; the first is running.
         self._in_turn: defaultdict[str, deque[Callable[[], object]]] = defaultdict(deque)
+        #: Held while one is added or removed: the thread that runs the last one may end meanwhile.
+        self._turns_lock = threading.Lock()
         #: Removals: due time, log directory and job of each.
         self._buried: deque[tuple[int, str, Callable[[], object]]] = deque()
         #: By log directory: folders that are still to be renamed before they are removed.
@@ -83,9 +85,19 @@ class FileWork:
             job()
             return
         jobs = self._in_turn[directory]
-        jobs.append(job)
-        if len(jobs) == 1:
-            self.run_later(directory, partial(_run_turns, jobs))
+        with self._turns_lock:
+            jobs.append(job)
+            is_first = len(jobs) == 1
+        if is_first:
+            self.run_later(directory, partial(self._run_turns, jobs))
+
+    def _run_turns(self, jobs: deque[Callable[[], object]]) -> None:
+        while True:
+            _do(jobs[0])
+            with self._turns_lock:
+                jobs.popleft()
+                if not jobs:
+                    return
 
     async def in_each(self, what: str, jobs: Mapping[str, Callable[[], object]]) -> None:
         """Run the job of each log directory and wait for all of them, but for at most `PATIENCE_S`. A slower
@@ -193,12 +205,6 @@ class FileWork:
 def _do_all(jobs: Iterable[Callable[[], object]]) -> None:
     for job in jobs:
         _do(job)
-
-
-def _run_turns(jobs: deque[Callable[[], object]]) -> None:
-    while jobs:
-        _do(jobs[0])
-        jobs.popleft()
 
 
 def _do(job: Callable[[], object]) -> None:

@@ -46,6 +46,13 @@ def test_the_coordinator_is_found_and_its_address_remembered(response: FindCoord
     assert brokers.addresses == {2: Address("b", 9093)}
 
 
+def test_the_coordinator_is_where_the_answer_says_also_if_it_was_elsewhere_before() -> None:
+    brokers = Brokers()
+    brokers.addresses[2] = Address("of-yesterday", 9092)
+    looked_up(NEW, brokers=brokers)
+    assert brokers.addresses == {2: Address("b", 9093)}
+
+
 def test_a_coordinator_that_is_not_ready_is_waited_for() -> None:
     assert looked_up(LOADING, NEW) == (2, [ASKED, Wait(100), ASKED])
 

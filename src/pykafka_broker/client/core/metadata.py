@@ -32,8 +32,8 @@ class Brokers:
         self.addresses = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
 
     def add(self, node_id: int, address: Address) -> None:
-        """Add one broker, unless its address is known."""
-        self.addresses.setdefault(node_id, address)
+        """Take the address of one broker, which another response names."""
+        self.addresses[node_id] = address
 
 
 def fetch_metadata(

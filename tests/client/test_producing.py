@@ -56,6 +56,8 @@ ORDERS = ("orders", 0)
 BATCH = build_batch([(5, b"k", b"v", []), (6, b"k", None, [])])
 TOPIC_ID, OTHER_TOPIC_ID = b"a" * 16, b"b" * 16
 GONE = ConnectionError("the broker closed the connection")
+#: What a client says of a broker that is connected no more, and that the last Metadata does not list.
+UNLISTED = KafkaError(E.BROKER_NOT_AVAILABLE, "Broker 1 is not available.")
 
 #: What a broker answers, or what becomes of the request instead.
 Answer = object
@@ -241,6 +243,19 @@ def test_a_coordinator_that_moved_is_looked_up_again() -> None:
     assert steps[-1].node_id == 2
 
 
+@pytest.mark.parametrize("lost", [GONE, UNLISTED], ids=["closed", "unlisted"])
+@pytest.mark.parametrize("answered", [[], [features(2)]], ids=["features", "id"])
+def test_a_coordinator_that_does_not_answer_is_looked_up_again(answered: list[Answer], lost: Answer) -> None:
+    state = ProducerState(ID, 60_000)
+    _, steps = script(
+        lambda attempt: initialise(Brokers(), state, attempt),
+        *(coordinator(1), *answered, lost),
+        *(coordinator(2), features(2), began()),
+    )
+    assert isinstance(steps[-1], Ask)
+    assert steps[-1].node_id == 2
+
+
 def test_an_idempotent_producer_gets_its_id_from_any_broker() -> None:
     state = ProducerState(None, 60_000)
     _, steps = script(lambda attempt: initialise(Brokers(), state, attempt), began(7, 0))
@@ -302,6 +317,14 @@ def test_a_leader_that_moved_is_looked_up_again() -> None:
         1,
         2,
     ]
+
+
+def test_a_leader_that_is_not_among_the_brokers_any_more_is_looked_up_again() -> None:
+    producer = Fixture()
+    _, steps = script(producer.produce, metadata(1), UNLISTED, metadata(2), stored())
+    assert asked(steps)[2:] == ["wait 100", "MetadataRequest", "ProduceRequest"]
+    assert isinstance(steps[-1], Ask)
+    assert steps[-1].node_id == 2
 
 
 def test_another_partition_without_a_leader_is_waited_for_only_when_it_is_written_to() -> None:
@@ -467,10 +490,11 @@ def test_before_epochs_per_transaction_the_sequence_numbers_go_on() -> None:
     assert sequences(next_steps) == [(7, 0, 2)]
 
 
-def test_a_commit_whose_answer_was_lost_is_asked_again() -> None:
+@pytest.mark.parametrize("lost", [GONE, UNLISTED], ids=["closed", "unlisted"])
+def test_a_commit_whose_answer_was_lost_is_asked_again(lost: Exception) -> None:
     producer = Fixture()
     script(producer.produce, metadata(), stored())
-    _, steps = script(producer.commit, GONE, coordinator(2), ended(producer_id=7, epoch=1))
+    _, steps = script(producer.commit, lost, coordinator(2), ended(producer_id=7, epoch=1))
     assert asked(steps) == ["EndTxnRequest", "wait 100", "FindCoordinatorRequest", "EndTxnRequest"]
     assert (producer.state.epoch, producer.state.is_open) == (1, False)
 

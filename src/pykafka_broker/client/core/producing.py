@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykafka_broker.client.core.connection import API_VERSIONS_VERSION, SOFTWARE_NAME, check
-from pykafka_broker.client.core.conversation import Ask, Conversation
+from pykafka_broker.client.core.conversation import CANNOT, Ask, Conversation
 from pykafka_broker.client.core.coordinators import TRANSACTION, find_coordinator
 from pykafka_broker.client.core.metadata import NO_LEADER, Brokers, find_topic, leaders_of
 from pykafka_broker.client.core.offset import CommittedOffset
@@ -136,7 +136,7 @@ def recover(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Convers
 
 def _look_at_features(state: ProducerState, node_id: int) -> Conversation[None]:
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version="unknown")
-    response: ApiVersionsResponse = (yield Ask(request, node_id, API_VERSIONS_VERSION)).response
+    response: ApiVersionsResponse = yield from _asked(state, Ask(request, node_id, API_VERSIONS_VERSION))
     check(response.error_code)
     levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
     state.transaction_version = levels.get(TRANSACTION_VERSION, 0)
@@ -180,7 +180,7 @@ def produce(
             at_most = _PRODUCE_WITH_NAMES
         try:
             response: ProduceResponse = (yield Ask(request, leader, at_most=at_most)).response
-        except OSError:
+        except CANNOT:
             state.leaders.pop(topic, None)
             raise
         return _stored(state, topic, response.responses[0].partition_responses[0])
@@ -366,10 +366,12 @@ def _coordinator(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Co
 
 
 def _asked(state: ProducerState, ask: Ask) -> Conversation[Any]:
-    """The response; if the coordinator does not answer, it will be looked up again."""
+    """The response; if the coordinator does not answer, or is no broker any more, it will be looked up
+    again.
+    """
     try:
         return (yield ask).response
-    except OSError:
+    except CANNOT:
         state.coordinator = None
         raise
 

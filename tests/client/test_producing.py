@@ -54,6 +54,7 @@ E = ErrorCode
 ID = "copy"
 ORDERS = ("orders", 0)
 BATCH = build_batch([(5, b"k", b"v", []), (6, b"k", None, [])])
+OTHER_BATCH = build_batch([(5, b"k", b"w", []), (6, b"k", b"w", [])])
 TOPIC_ID, OTHER_TOPIC_ID = b"a" * 16, b"b" * 16
 GONE = ConnectionError("the broker closed the connection")
 #: What a client says of a broker that is connected no more, and that the last Metadata does not list.
@@ -189,8 +190,8 @@ class Fixture:
     def recover(self, attempt: Attempt) -> Conversation[None]:
         return recover(self.brokers, self.state, attempt)
 
-    def produce(self, attempt: Attempt) -> Conversation[int]:
-        return produce(self.brokers, self.state, ORDERS, BATCH, attempt)
+    def produce(self, attempt: Attempt, batch: bytes = BATCH) -> Conversation[int]:
+        return produce(self.brokers, self.state, ORDERS, batch, attempt)
 
     def commit_offsets(self, attempt: Attempt) -> Conversation[None]:
         offsets = {ORDERS: CommittedOffset(9, "of a table")}
@@ -198,6 +199,9 @@ class Fixture:
 
     def commit(self, attempt: Attempt) -> Conversation[None]:
         return end_transaction(self.brokers, self.state, attempt, committed=True)
+
+    def abort(self, attempt: Attempt) -> Conversation[None]:
+        return end_transaction(self.brokers, self.state, attempt, committed=False)
 
 
 def sequences(steps: list[Step]) -> list[tuple[int, int, int]]:
@@ -378,6 +382,53 @@ def test_a_cluster_that_stays_away_ends_in_the_last_error() -> None:
     producer = Fixture()
     with pytest.raises(ConnectionError, match="closed the connection"):
         script(producer.produce, metadata(), GONE, GONE, timeout_ms=150)
+
+
+@pytest.mark.parametrize(
+    "lost", [GONE, stored(error_code=E.REQUEST_TIMED_OUT)], ids=["closed", "timed out"]
+)
+def test_a_batch_that_may_be_stored_keeps_its_sequence_numbers_and_another_batch_gets_others(
+    lost: Answer,
+) -> None:
+    producer = Fixture(transactional_id=None)
+    with pytest.raises((OSError, KafkaError)):
+        script(producer.produce, metadata(), lost, timeout_ms=0)
+    with pytest.raises((OSError, KafkaError)):
+        script(producer.produce, metadata(), GONE, timeout_ms=0)
+    _, steps = script(lambda attempt: producer.produce(attempt, OTHER_BATCH), began(8), metadata(), stored())
+    assert sequences(steps) == [(8, 0, 0)]
+
+
+def test_the_same_batch_is_sent_again_with_its_sequence_numbers() -> None:
+    producer = Fixture(transactional_id=None)
+    script(producer.produce, metadata(), stored())
+    with pytest.raises(OSError, match="closed"):
+        script(producer.produce, GONE, timeout_ms=0)
+    _, steps = script(producer.produce, metadata(), stored())
+    _, others = script(lambda attempt: producer.produce(attempt, OTHER_BATCH), stored())
+    assert sequences(steps + others) == [(7, 0, 2), (7, 0, 4)]
+
+
+def test_a_batch_that_was_refused_leaves_its_sequence_numbers_to_the_next_one() -> None:
+    producer = Fixture(transactional_id=None)
+    with pytest.raises(KafkaError):
+        script(producer.produce, metadata(), stored(error_code=E.MESSAGE_TOO_LARGE))
+    _, steps = script(lambda attempt: producer.produce(attempt, OTHER_BATCH), metadata(), stored())
+    assert sequences(steps) == [(7, 0, 0)]
+
+
+def test_a_transaction_with_a_batch_that_may_be_stored_takes_no_other_one() -> None:
+    producer = Fixture(transaction_version=1)
+    with pytest.raises(OSError, match="closed"):
+        script(producer.produce, metadata(), added(), GONE, timeout_ms=0)
+    with pytest.raises(TransactionLost, match="may be stored, or not"):
+        script(lambda attempt: producer.produce(attempt, OTHER_BATCH))
+    script(producer.abort, ended())
+    _, steps = script(
+        lambda attempt: producer.produce(attempt, OTHER_BATCH),
+        *(features(1), began(7, 1), metadata(), added(), stored()),
+    )
+    assert sequences(steps) == [(7, 1, 0)]
 
 
 def test_a_broker_that_refused_and_then_closed_the_connection_is_said_to_have_refused() -> None:

@@ -46,6 +46,7 @@ class ProducerState:
         "coordinator",
         "epoch",
         "groups",
+        "in_doubt",
         "leaders",
         "partitions",
         "producer_id",
@@ -65,6 +66,9 @@ class ProducerState:
         self.epoch = NO_PRODUCER_EPOCH
         #: The sequence number of the next record; 0 if missing: none was sent in this epoch.
         self.sequences: dict[PartitionKey, int] = {}
+        #: Partition -> the batch that may be stored with the next sequence number, as no broker has said;
+        #: None: one of a transaction that has ended.
+        self.in_doubt: dict[PartitionKey, bytes | None] = {}
         #: The partitions, and the groups, that may be part of the open transaction.
         self.partitions: set[PartitionKey] = set()
         self.groups: set[str] = set()
@@ -89,12 +93,15 @@ class ProducerState:
         """Use this id and epoch, with no records sent yet."""
         self.producer_id, self.epoch = producer_id, epoch
         self.sequences.clear()
+        self.in_doubt.clear()
 
     def sent(self, partition: PartitionKey, records: int) -> None:
         """Count records that were stored."""
+        self.in_doubt.pop(partition, None)
         self.sequences[partition] = increment_sequence(self.sequences.get(partition, 0), records)
 
     def ended(self) -> None:
         """Note that no transaction is open."""
         self.partitions.clear()
         self.groups.clear()
+        self.in_doubt = dict.fromkeys(self.in_doubt)

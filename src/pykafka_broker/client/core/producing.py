@@ -24,7 +24,7 @@ from pykafka_broker.client.core.conversation import CANNOT, Ask, Conversation
 from pykafka_broker.client.core.coordinators import TRANSACTION, find_coordinator
 from pykafka_broker.client.core.metadata import NO_LEADER, Brokers, find_topic, leaders_of
 from pykafka_broker.client.core.offset import CommittedOffset
-from pykafka_broker.client.core.patience import patiently
+from pykafka_broker.client.core.patience import TEMPORARY, patiently
 from pykafka_broker.client.core.producer_state import (
     TRANSACTION_VERSION,
     ProducerFenced,
@@ -82,6 +82,8 @@ _LOST = frozenset(
         ErrorCode.UNKNOWN_PRODUCER_ID,
     }
 )
+#: Errors after which the batch may be stored all the same.
+_MAY_BE_STORED = TEMPORARY | {ErrorCode.UNKNOWN_SERVER_ERROR}
 #: Errors of a coordinator that has moved or is not available.
 _ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
@@ -152,11 +154,20 @@ def produce(
     """Write a batch, stamped as this producer's, to a partition; return its base offset, or -1 if the batch
     was sent twice and the broker has forgotten its offset.
 
+    After an error that leaves open whether the batch is stored, the same batch can be written again, and is
+    stored once. Another batch begins with a new id or epoch; within the transaction it is refused.
+
     Raises:
         TransactionLost, ProducerFenced: see the module.
         KafkaError, OSError: the broker refuses the batch; or the error of the last attempt.
     """
     topic, index = partition
+    if state.in_doubt.get(partition, batch) != batch:
+        # A broker that has stored the one before would take this one, of the same sequence numbers, for it.
+        if state.is_open:
+            text = f"The batch before it in {topic}-{index} may be stored, or not."
+            raise TransactionLost(ErrorCode.TRANSACTION_ABORTABLE, text)
+        yield from initialise(brokers, state, attempt)
     sequence = state.sequences.get(partition, 0)
     is_transactional = state.transactional_id is not None
     stamped = with_producer(batch, state.producer_id, state.epoch, sequence, transactional=is_transactional)
@@ -178,12 +189,17 @@ def produce(
             at_most = _PRODUCE_ANNOUNCED
         elif topic_id == ZERO_UUID:
             at_most = _PRODUCE_WITH_NAMES
+        was_in_doubt = partition in state.in_doubt
+        state.in_doubt[partition] = batch
         try:
             response: ProduceResponse = (yield Ask(request, leader, at_most=at_most)).response
         except CANNOT:
             state.leaders.pop(topic, None)
             raise
-        return _stored(state, topic, response.responses[0].partition_responses[0])
+        answer = response.responses[0].partition_responses[0]
+        if not was_in_doubt and answer.error_code not in _MAY_BE_STORED:
+            del state.in_doubt[partition]
+        return _stored(state, topic, answer)
 
     base_offset = yield from patiently(once, attempt)
     state.sent(partition, read_header(batch).records_count)

@@ -275,6 +275,22 @@ def test_avro_bytes_that_end_too_early_are_bad_with_a_reason() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "schema"),
+    [("long", {"type": "int"}), ("bytes", {"type": "bytes", "logicalType": "decimal", "precision": 4})],
+)
+def test_an_avro_value_that_its_type_cannot_hold_is_bad(written: str, schema: Any) -> None:
+    data = avro(written, 2**40 if written == "long" else (2**40).to_bytes(6, "big"))
+    encoding = Avro(schema, on_error="keep")
+
+    [good, bad] = rows([None, data], encoding)
+
+    assert good == {"value": None, "value_error": None}
+    assert (bad["value"], bad["value_error"]["data"]) == (None, data)
+    with pytest.raises(KafkaError, match="for partition orders-3 at offset 41: ArrowInvalid"):
+        rows([None, data], Avro(schema))
+
+
+@pytest.mark.parametrize(
     ("schema", "reason"),
     [
         (
@@ -492,6 +508,21 @@ def test_protobuf_messages_of_a_descriptor_set_have_their_types(descriptors: Pat
         },
         {**nothing, "state": "7"},
     ]
+
+
+def test_a_time_that_arrow_cannot_hold_is_bad(descriptors: Path) -> None:
+    times = [message({"at": {"seconds": seconds}}) for seconds in (1, 253_402_300_799)]
+
+    good, bad = rows([times[0], b"\x0a\xff", times[1]], Protobuf(descriptors, "shop.Order", on_error="keep"))[
+        ::2
+    ]
+
+    assert (good["value"]["at"], good["value_error"]) == (datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), None)
+    assert bad["value"] is None
+    assert bad["value_error"] == {
+        "reason": "OverflowError: Python int too large to convert to C long",
+        "data": times[1],
+    }
 
 
 def test_bytes_that_are_no_message_are_bad(descriptors: Path) -> None:

@@ -30,6 +30,10 @@ BAD = pa.struct(
 DECODABLE = ("key", "value")
 
 
+#: The errors of Arrow for a value that is not one of the type.
+_DOES_NOT_FIT = (ValueError, TypeError, OverflowError)
+
+
 class BadRecord(NamedTuple):
     """A row whose bytes cannot be decoded."""
 
@@ -165,5 +169,19 @@ def decode_each(data: pa.Array, kind: pa.DataType, decode: Callable[[bytes], obj
             raise
         except Exception as error:
             values.append(None)
-            bad.append(BadRecord(row, f"{type(error).__name__}: {error}"))
-    return Outcome(pa.array(values, kind), bad)
+            bad.append(BadRecord(row, _reason(error)))
+    try:
+        return Outcome(pa.array(values, kind), bad)
+    except _DOES_NOT_FIT:
+        # A value that the library can hold, and Arrow's type cannot.
+        for row, value in enumerate(values):
+            try:
+                pa.array([value], kind)
+            except _DOES_NOT_FIT as error:
+                values[row] = None
+                bad.append(BadRecord(row, _reason(error)))
+        return Outcome(pa.array(values, kind), sorted(bad))
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -184,6 +184,15 @@ class TestASession:
         assert session.refused == [(0, ErrorCode.INVALID_RECORD_STATE)]
         assert told(fetch(session, 0)) == {}
 
+    def test_acknowledges_records_of_a_partition_that_it_is_not_assigned_any_more(self) -> None:
+        session = ShareSession(member(), TOPIC_ID)
+        fetch(session, 0, 1)
+        session.fetched(answer(data(batch(0, 1), (0, 0, 1))))
+        session.acknowledge(0, 0, ACCEPT)
+        request = fetch(session, 1)
+        assert told(request) == {0: [(0, 0, [ACCEPT])]}
+        assert request.forgotten_topics_data[0].partitions == [0]
+
     def test_begins_anew_without_acknowledgements_when_the_leader_does_not_know_it(self) -> None:
         session = ShareSession(member(), TOPIC_ID)
         fetch(session, 0)

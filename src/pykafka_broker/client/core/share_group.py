@@ -143,8 +143,9 @@ class ShareSession:
         if not self.has_begun:
             # A new session accepts none: the records of the old session were released with it.
             self._pending.clear()
-        told = sorted({*partitions} - self._partitions | self._pending.keys() & {*partitions})
-        forgotten = sorted(self._partitions - {*partitions})
+        # The leader takes acknowledgements also for partitions that are forgotten with the same request.
+        told = sorted({*partitions} - self._partitions | self._pending.keys())
+        forgotten = sorted(self._partitions.union(told).difference(partitions))
         request = share_fetch.ShareFetchRequest(
             group_id=self._membership.group,
             member_id=self._membership.member_id,

@@ -39,12 +39,32 @@ def serve() -> Iterator[Serve]:
         yield serve
 
 
+class Clock:
+    """The reader's time, which the test moves, and the reader with each of its pauses."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, _seconds: float) -> None:
+        self.now_s += PATIENCE_S + 1
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("pykafka_broker.arrow.topic.time", clock)
+    return clock
+
+
 class Cluster:
     """The brokers with `fetches`, which lead the partitions of `orders` as `leaders` says, and one that
     knows them.
 
     Each partition has two records. A broker answers each Fetch with the next of its fetches: a partition,
-    with the offset of its one record or an error.
+    with the offset of its one record or an error (NONE: nothing new).
     """
 
     def __init__(
@@ -111,7 +131,7 @@ def listed(partitions: list[int], offset: int) -> ListOffsetsResponse:
 
 
 def fetched(partition: int, what: int | ErrorCode) -> FetchResponse:
-    """One record, at this offset, or an error."""
+    """One record, at this offset, or an error; NONE: neither."""
     is_error = isinstance(what, ErrorCode)
     answer = PartitionData(
         partition_index=partition,
@@ -160,6 +180,28 @@ def test_a_partition_that_has_no_leader_for_too_long_ends_reading(serve: Serve) 
     with pytest.raises(KafkaError, match="orders-0") as refused:
         read(cluster, timeout_s=0.3)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_broker_that_failed_once_and_leads_nothing_that_is_read_does_not_count(
+    serve: Serve, clock: Clock
+) -> None:
+    moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    cluster = Cluster(serve, {0: 1, 1: 1}, {1: [(0, 0), (0, 1), (1, moved)], 2: [(1, 0), (1, moved), (1, 1)]})
+    reader = read_topic("orders", cluster.address, columns=["value"])
+    cluster.leaders = {0: 1, 1: 2}
+
+    assert reader.read_all().column("value").to_pylist() == [b"0 at 0", b"0 at 1", b"1 at 0", b"1 at 1"]
+
+
+def test_the_time_that_the_caller_takes_is_not_counted_against_the_brokers(
+    serve: Serve, clock: Clock
+) -> None:
+    cluster = Cluster(serve, {0: 1}, {1: [(0, 0), (0, ErrorCode.NONE), (0, 1)]})
+    reader = read_topic("orders", cluster.address, columns=["value"])
+    reader.read_next_batch()
+    clock.now_s += PATIENCE_S + 1
+
+    assert reader.read_all().column("value").to_pylist() == [b"0 at 1"]
 
 
 def test_an_error_that_does_not_pass_ends_reading(serve: Serve) -> None:

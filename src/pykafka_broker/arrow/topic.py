@@ -63,7 +63,7 @@ class TopicReader:
         self._ranges: dict[int, OffsetRange] = {}
         #: When a partition last made progress.
         self._moved_s = 0.0
-        #: When each broker that leads partitions began to fail.
+        #: When each broker that leads partitions still to be read began to fail.
         self._failing_since_s: dict[int, float] = {}
 
     @property
@@ -141,7 +141,9 @@ class TopicReader:
             for leader in leaders:
                 batches, trouble = self._next(leader)
                 if batches:
+                    given_s = time.monotonic()
                     yield batches
+                    self._leave_out(time.monotonic() - given_s)
                 if trouble is not None:
                     self._recover(trouble)
                     break
@@ -249,10 +251,15 @@ class TopicReader:
         except ConnectionError:
             # The next call tries again.
             return
-        leaders = set(self._leaders.values())
+        leaders = {self._leaders[partition] for partition in self._ranges}
         self._failing_since_s = {
             leader: since for leader, since in self._failing_since_s.items() if leader in leaders
         }
+
+    def _leave_out(self, seconds: float) -> None:
+        """Count the time that the caller took for none of the partitions, and for no broker."""
+        self._moved_s += seconds
+        self._failing_since_s = {leader: since + seconds for leader, since in self._failing_since_s.items()}
 
     def _insist_on_progress(self) -> None:
         if time.monotonic() - self._moved_s <= self._limits.timeout_s:

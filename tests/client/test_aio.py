@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+import trustme
 
 from pykafka_broker.client.aio import AsyncConnection, FrameStream, _refreshed, connect
 from pykafka_broker.client.core.addresses import Address
@@ -190,6 +192,16 @@ async def test_a_broker_that_does_not_answer_is_given_up(clock: VirtualClock) ->
         await clock.pass_time(700)
         with pytest.raises(TimeoutError, match="did not answer ApiVersions in time"):
             await opening
+
+
+async def test_a_certificate_that_is_not_trusted_is_said_to_be_so() -> None:
+    of_broker = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(of_broker)
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=of_broker)
+    async with server:
+        address = Address(*server.sockets[0].getsockname())
+        with pytest.raises(OSError, match=r"^\[SSL: CERTIFICATE_VERIFY_FAILED\]"):
+            await FrameStream.open(address, tls=ssl.create_default_context)
 
 
 async def test_a_token_that_cannot_be_had_for_any_reason_ends_the_wait() -> None:

@@ -158,6 +158,8 @@ async def open_stream(
     except TimeoutError:
         raise TimeoutError(f"Cannot connect to {address} in time") from None
     except (ValueError, OverflowError) as error:
+        if isinstance(error, OSError):  # the ValueError of a certificate that is not trusted
+            raise
         # UnicodeError, for a label of more than 63 letters; OverflowError, for a port above 65535.
         raise OSError(f"{address} is no address: {error}") from None
     raise OSError(f"{address.host} has no address")

@@ -19,6 +19,8 @@ class ServedRegistry:
         self.authorizations: set[str] = set()
         #: What is answered instead, if not 200.
         self.status = 200
+        #: How many bytes of each answer are announced and do not come.
+        self.missing_bytes = 0
         self._answers: dict[str, Any] = {}
 
     def add(
@@ -65,7 +67,7 @@ def served_registry() -> Iterator[ServedRegistry]:
         def do_GET(self) -> None:
             status, body = registry.answer(self.path, self.headers["Authorization"])
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(body) + registry.missing_bytes))
             self.end_headers()
             self.wfile.write(body)
 

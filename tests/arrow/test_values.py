@@ -405,6 +405,9 @@ def test_a_registry_that_is_away_or_refuses_is_no_fault_of_the_record(registry: 
     registry.status = 503
     with pytest.raises(ConnectionError, match="answers 503"):
         decoded([framed(8, V1, {"a": 1})], RegistryAvro(registry.url, schema=V1, on_error="null"))
+    registry.status, registry.missing_bytes = 200, 1
+    with pytest.raises(ConnectionError, match="does not answer: IncompleteRead"):
+        decoded([framed(7, V1, {"a": 1})], RegistryAvro(registry.url, schema=V1, on_error="null"))
     with pytest.raises(ConnectionError, match="does not answer"):
         RegistryAvro("http://127.0.0.1:1").open("orders", "value")
     with pytest.raises(ValueError, match="is no URL"):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
@@ -98,7 +99,7 @@ class Registry:
             if error.code in (_NOT_FOUND, _UNPROCESSABLE):
                 raise ValueError(f"schema {name} is not in the registry {self._url}") from None
             raise ConnectionError(f"The registry {self._url} answers {error.code} {error.reason}") from None
-        except (URLError, TimeoutError) as error:
+        except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise ConnectionError(f"The registry {self._url} does not answer: {reason}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -384,9 +384,7 @@ def test_a_cluster_that_stays_away_ends_in_the_last_error() -> None:
         script(producer.produce, metadata(), GONE, GONE, timeout_ms=150)
 
 
-@pytest.mark.parametrize(
-    "lost", [GONE, stored(error_code=E.REQUEST_TIMED_OUT)], ids=["closed", "timed out"]
-)
+@pytest.mark.parametrize("lost", [GONE, stored(error_code=E.REQUEST_TIMED_OUT)], ids=["closed", "timed out"])
 def test_a_batch_that_may_be_stored_keeps_its_sequence_numbers_and_another_batch_gets_others(
     lost: Answer,
 ) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.client.core.frames import MAX_RESPONSE_BYTES
 from pykafka_broker.client.core.share_group import (
     Acknowledgement,
     Membership,
     ShareSession,
     acknowledgement_batches,
 )
+from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.epochs import FINAL_EPOCH, INITIAL_EPOCH, JOIN_EPOCH, LEAVE_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import share_acknowledge
@@ -161,6 +163,14 @@ class TestASession:
         third = fetch(session, 1, 2)
         assert (third.share_session_epoch, told(third)) == (2, {2: []})
         assert third.forgotten_topics_data[0].partitions == [0]
+
+    def test_asks_for_no_more_than_it_takes_however_many_partitions_a_leader_has(self) -> None:
+        session = ShareSession(member(), TOPIC_ID)
+        request = session.fetch(
+            range(5_000), max_records=10, max_wait_ms=500, partition_max_bytes=1024 * 1024
+        )
+        assert request.max_bytes == MAX_RESPONSE_BYTES
+        assert encode(request, 1)
 
     def test_gives_what_is_acquired_and_nothing_else(self) -> None:
         session = ShareSession(member(), TOPIC_ID)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
 from itertools import groupby
 
+from pykafka_broker.client.core.frames import MAX_RESPONSE_BYTES
 from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.epochs import FINAL_EPOCH, INITIAL_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, next_epoch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -152,7 +153,7 @@ class ShareSession:
             share_session_epoch=self.epoch,
             max_wait_ms=max_wait_ms,
             min_bytes=1,
-            max_bytes=partition_max_bytes * max(len(partitions), 1),
+            max_bytes=min(partition_max_bytes * max(len(partitions), 1), MAX_RESPONSE_BYTES),
             max_records=max_records,
             batch_size=max_records,
             share_acquire_mode=acquire_mode,

@@ -145,10 +145,10 @@ def write_topic_ids(folder: Path, topic_ids: Mapping[str, str]) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that has its old text until it has all of the new one, whatever fails meanwhile.
+    """Give a file this content; if the program or the machine stops meanwhile, it has the old or the new one.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, and is as before.
     """
     unfinished = path.with_name(f".{path.name}.unfinished")
     with unfinished.open("w") as file:

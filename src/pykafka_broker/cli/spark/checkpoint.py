@@ -48,7 +48,9 @@ def inspect(folder: str, remember: bool, cluster: Cluster, output: Output) -> in
         topics = topics_of(client, found)
         states = states_of(client, found, topics)
     if remember:
-        write_topic_ids(found.folder, {name: topic.topic_id for name, topic in topics.items()})
+        # An id that was kept before stays: a topic that was created anew is another one until the repair.
+        ids = {name: topic.topic_id for name, topic in topics.items()}
+        write_topic_ids(found.folder, ids | found.topic_ids)
     output.show_all(states, map(sentence, states), [table(states)])
     return int(needs_repair(states))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from pykafka_broker.spark.checkpoint.comparison import (
     Question,
     Standing,
@@ -23,9 +26,12 @@ from pykafka_broker.spark.checkpoint.files import (
     write_topic_ids,
 )
 from pykafka_broker.spark.checkpoint.repair import carry_out, plan
-from pykafka_broker.spark.checkpoint.topics import Range, Topic
+from pykafka_broker.spark.checkpoint.topics import Range, Topic, topic_ids
 from pykafka_broker.spark.errors import SparkError
 from tests.support.checkpoints import PLANNED_MS, QUERY_ID, make_checkpoint
+
+if TYPE_CHECKING:
+    from pykafka_broker.client.blocking import Client
 
 T0, T1 = ("t", 0), ("t", 1)
 NOTHING = Question({}, {}, {})
@@ -79,6 +85,17 @@ def test_ids_of_topics_are_remembered(tmp_path: Path) -> None:
     assert read_topic_ids(folder) == {}
     write_topic_ids(folder, {"t": "id"})
     assert read_checkpoint(folder).topic_ids == {"t": "id"}
+
+
+def test_a_topic_that_may_not_be_looked_at_has_no_other_id() -> None:
+    class Brokers:
+        def metadata(self, names: list[str]) -> MetadataResponse:
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            topics = [MetadataResponseTopic(error_code=code, name=name, partitions=[]) for name in names]
+            return MetadataResponse(brokers=[], topics=topics)
+
+    with pytest.raises(KafkaError, match="Topic 'orders': Topic authorization failed"):
+        topic_ids(cast("Client", Brokers()), ["orders"])
 
 
 # --- comparing

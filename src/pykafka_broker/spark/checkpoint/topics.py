@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.metadata import error_of, leaders_of, topic_error
+from pykafka_broker.client.core.metadata import leaders_of, topic_error
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import uuid_text
+from pykafka_broker.protocol.messages.metadata import MetadataResponseTopic
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -34,26 +35,27 @@ def look(client: Client, names: Collection[str]) -> dict[str, Topic]:
         KafkaError: one of them cannot be read now, or not by this client.
     """
     found = {}
-    for topic in client.metadata(names).topics:
-        name = str(topic.name)
-        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            continue
-        if topic.error_code:
-            raise topic_error(error_of(topic), name)
-        partitions = [(name, number) for number in leaders_of(topic)]
+    for topic in _existing(client, names):
+        partitions = [(str(topic.name), number) for number in leaders_of(topic)]
         first = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
         end = list_offsets(client, dict.fromkeys(partitions, LATEST))
-        found[name] = Topic(printed_id(topic.topic_id), {p[1]: Range(first[p], end[p]) for p in partitions})
+        ranges = {p[1]: Range(first[p], end[p]) for p in partitions}
+        found[str(topic.name)] = Topic(printed_id(topic.topic_id), ranges)
     return found
 
 
 def topic_ids(client: Client, names: Collection[str]) -> dict[str, str]:
-    """The ids of those of the topics that exist."""
-    return {
-        str(topic.name): printed_id(topic.topic_id)
-        for topic in client.metadata(names).topics
-        if topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    }
+    """The ids of those of the topics that exist; raises the errors of `look`."""
+    return {str(topic.name): printed_id(topic.topic_id) for topic in _existing(client, names)}
+
+
+def _existing(client: Client, names: Collection[str]) -> Iterator[MetadataResponseTopic]:
+    for topic in client.metadata(names).topics:
+        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            continue
+        if topic.error_code:
+            raise topic_error(topic.error_code, str(topic.name))
+        yield topic
 
 
 def printed_id(topic_id: bytes) -> str:

@@ -46,6 +46,17 @@ def test_a_time_is_the_first_record_at_or_after_it_and_the_end_where_there_is_no
     assert planned(end=NOON - timedelta(microseconds=300)) == {0: (10, 15), 1: (0, 5)}
 
 
+def test_a_record_that_is_found_by_its_time_may_lie_behind_the_end_for_this_reader() -> None:
+    """It is of an open transaction, or came after the end was asked for."""
+    logs = {0: {EARLIEST: 0, LATEST: 10, NOON_MS: 12}}
+
+    def planned(*, follow: bool) -> dict[int, OffsetRange]:
+        return plan("t", Ranges(start=NOON), [0], lambda times: {0: logs[0][times[0]]}, follow=follow)
+
+    assert planned(follow=False) == {0: (12, 12)}
+    assert planned(follow=True) == {0: (12, NO_END)}
+
+
 def test_an_end_beyond_the_log_is_its_end() -> None:
     assert planned(end=1_000) == {0: (10, 20), 1: (0, 5)}
 

@@ -66,7 +66,8 @@ def plan(
     """
     lows = look_up(dict.fromkeys(partitions, EARLIEST))
     highs = look_up(dict.fromkeys(partitions, LATEST))
-    starts = _offsets(_by_partition(ranges.start, "earliest", partitions), lows, highs, look_up)
+    start_places = _by_partition(ranges.start, "earliest", partitions)
+    starts = _offsets(start_places, lows, highs, look_up)
     end_places = _by_partition(ranges.end, None, partitions)
     if follow and not all(place is None or isinstance(place, int) for place in end_places.values()):
         raise ValueError("a reader that follows ends at an offset, or not at all")
@@ -74,7 +75,8 @@ def plan(
     planned = {}
     for partition in partitions:
         start, low, high = starts[partition], lows[partition], highs[partition]
-        if not low <= start <= high:
+        # A record that a time stands for is there, but may be of an open transaction, or newer than the end.
+        if not low <= start <= high and not isinstance(start_places[partition], datetime):
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{topic}-{partition} has no offset {start}: it has those from {low} up to {high}.",

@@ -64,6 +64,12 @@ def test_what_is_wrong_for_good_is_an_error_with_the_words_of_the_broker() -> No
     assert (error.value.code, error.value.message) == (E.INVALID_GROUP_ID, "no such name")
 
 
+def test_what_a_newer_broker_finds_wrong_is_an_error_too() -> None:
+    with pytest.raises(KafkaError, match="of the future") as error:
+        looked_up(FindCoordinatorResponse(error_code=9_999, error_message="of the future"))
+    assert error.value.code is E.UNKNOWN_SERVER_ERROR
+
+
 def test_the_last_attempt_ends_in_its_error() -> None:
     with pytest.raises(KafkaError, match="loading"):
         looked_up(LOADING, LOADING)

@@ -13,6 +13,8 @@ from pykafka_broker.client.core.metadata import (
     find_broker,
     find_topic,
     leaders_of,
+    partition_error,
+    topic_error,
 )
 from pykafka_broker.client.core.retries import first_attempt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -137,3 +139,8 @@ def test_a_broker_that_the_cluster_does_not_know_is_not_available() -> None:
     with pytest.raises(KafkaError, match="Broker 7 is not available") as error:
         Cluster(answered()).run(find_broker(Brokers(), 7))
     assert error.value.code is E.BROKER_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("error", [topic_error(9_999, "orders"), partition_error(9_999, "orders", 0)])
+def test_a_code_of_a_newer_broker_is_an_error_of_the_server(error: KafkaError) -> None:
+    assert error.code is E.UNKNOWN_SERVER_ERROR

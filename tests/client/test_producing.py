@@ -456,6 +456,13 @@ def test_what_a_broker_refuses_is_said_in_its_words_and_the_transaction_stays_op
     assert producer.state.is_open
 
 
+def test_a_code_of_a_newer_broker_is_an_error_of_the_server() -> None:
+    producer = Fixture()
+    with pytest.raises(KafkaError) as error:
+        script(producer.produce, metadata(), stored(error_code=9_999))
+    assert error.value.code is E.UNKNOWN_SERVER_ERROR
+
+
 @pytest.mark.parametrize(
     "code", [E.OUT_OF_ORDER_SEQUENCE_NUMBER, E.INVALID_PRODUCER_EPOCH, E.TRANSACTION_ABORTABLE]
 )

@@ -17,7 +17,7 @@ import trustme
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.addresses import Address, parse_address
-from pykafka_broker.client.core.metadata import error_of
+from pykafka_broker.client.core.metadata import code_of
 from pykafka_broker.doctor.findings import Finding, Level
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.spark.doctor import Question, examine
@@ -179,7 +179,7 @@ def test_authorisation_and_credentials_are_explained(
         admin.create_acls([for_another])
         admin.close()
         with Client(broker.address) as client:
-            while error_of(client.metadata(["secret"]).topics[0]) != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            while code_of(client.metadata(["secret"]).topics[0]) != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 time.sleep(0.01)
         found = list(examine(Question(broker.address, timeout_s=10.0, topics=["secret"]), spark))
         assert [(f.check, f.message) for f in found if f.level is Level.PROBLEM] == [

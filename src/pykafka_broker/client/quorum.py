@@ -14,7 +14,7 @@ from pykafka_broker.client.controllers import Controllers
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.retries import RETRIABLE
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
@@ -60,7 +60,7 @@ def describe_quorum(client: Client) -> DescribeQuorumResponse:
     """
     answer = _answer(client)
     if answer.error_code and answer.topics:
-        raise KafkaError(ErrorCode(answer.error_code), "Only the leader of the quorum describes it.")
+        raise KafkaError(error_of(answer.error_code), "Only the leader of the quorum describes it.")
     check(answer.error_code, answer.error_message)
     described = answer.topics[0].partitions[0]
     check(described.error_code, described.error_message)

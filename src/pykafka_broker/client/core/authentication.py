@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pykafka_broker.client.core.conversation import AnotherMechanismError, Ask, Conversation
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -115,7 +115,7 @@ class Login:
             others = [each for each in STRONGEST_FIRST if each in handshake.mechanisms]
             if others and not self._is_chosen:
                 self.mechanism, self._is_chosen = others[0], True
-                raise AnotherMechanismError(ErrorCode(handshake.error_code))
+                raise AnotherMechanismError(error_of(handshake.error_code))
             raise _not_offered(handshake, self.mechanism)
         self._is_chosen = True
         if not self._is_given:
@@ -168,7 +168,7 @@ class TokenLogin:
 def _not_offered(handshake: SaslHandshakeResponse, mechanism: str) -> KafkaError:
     offered = ", ".join(handshake.mechanisms)
     text = f"The broker offers {offered or 'no SASL mechanism'}, and not {mechanism}."
-    return KafkaError(ErrorCode(handshake.error_code), text)
+    return KafkaError(error_of(handshake.error_code), text)
 
 
 def _told(token: bytes) -> Conversation[bytes]:
@@ -176,5 +176,5 @@ def _told(token: bytes) -> Conversation[bytes]:
     request = SaslAuthenticateRequest(auth_bytes=token)
     response: SaslAuthenticateResponse = (yield Ask(request, version=AUTHENTICATE_VERSION)).response
     if response.error_code:
-        raise KafkaError(ErrorCode(response.error_code), response.error_message or None)
+        raise KafkaError(error_of(response.error_code), response.error_message or None)
     return bytes(response.auth_bytes)

@@ -27,7 +27,7 @@ from pykafka_broker.client.core.frames import (
     request_frame,
 )
 from pykafka_broker.protocol.buffers import Buffer
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.fields import api_key_of, schema_of
 from pykafka_broker.protocol.frames import LENGTH_BYTES
 from pykafka_broker.protocol.messages import API_NAMES, API_VERSIONS_KEY
@@ -240,4 +240,4 @@ def check(code: int, message: str | None = None) -> None:
         KafkaError: the code is not 0.
     """
     if code:
-        raise KafkaError(ErrorCode(code), message or None)
+        raise KafkaError(error_of(code), message or None)

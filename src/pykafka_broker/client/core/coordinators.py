@@ -6,7 +6,7 @@ from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.conversation import Ask, Conversation
 from pykafka_broker.client.core.metadata import Brokers
 from pykafka_broker.client.core.retries import RETRIABLE, Attempt, next_attempt
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import KafkaError, error_of
 from pykafka_broker.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -36,5 +36,5 @@ def find_coordinator(
             brokers.add(found.node_id, Address(found.host, found.port))
             return found.node_id
         if attempt.is_last or found.error_code not in RETRIABLE:
-            raise KafkaError(ErrorCode(found.error_code), found.error_message)
+            raise KafkaError(error_of(found.error_code), found.error_message)
         attempt = yield from next_attempt(attempt)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.conversation import Ask, Conversation
 from pykafka_broker.client.core.retries import RETRIABLE, Attempt, next_attempt
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -75,7 +75,7 @@ def find_topic(
     """
     while True:
         [topic] = (yield from fetch_metadata(brokers, [name], auto_create=auto_create)).topics
-        code = error_of(topic, led)
+        code = code_of(topic, led)
         if not code:
             return topic
         is_being_created = auto_create and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -84,7 +84,7 @@ def find_topic(
         attempt = yield from next_attempt(attempt)
 
 
-def error_of(topic: MetadataResponseTopic, led: Collection[int] | None = None) -> int:
+def code_of(topic: MetadataResponseTopic, led: Collection[int] | None = None) -> int:
     """A topic's error, else the first error of a partition in `led` (None: of any), else 0."""
     errors = (p.error_code for p in topic.partitions if led is None or p.partition_index in led)
     return topic.error_code or next(filter(None, errors), 0)
@@ -99,12 +99,12 @@ def leaders_of(topic: MetadataResponseTopic) -> dict[int, int]:
 def topic_error(code: int, name: str) -> KafkaError:
     """The error of a topic, with the topic's name in its text."""
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return KafkaError(ErrorCode(code), f"Topic '{name}' does not exist.")
-    return KafkaError(ErrorCode(code), f"Topic '{name}': {ErrorCode(code).message}")
+        return KafkaError(error_of(code), f"Topic '{name}' does not exist.")
+    return KafkaError(error_of(code), f"Topic '{name}': {error_of(code).message}")
 
 
 def partition_error(code: int, topic: str, partition: int) -> KafkaError:
     """The error of a partition of a topic that exists, with both in its text."""
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return KafkaError(ErrorCode(code), f"Topic '{topic}' has no partition {partition}.")
-    return KafkaError(ErrorCode(code), f"{topic}-{partition}: {ErrorCode(code).message}")
+        return KafkaError(error_of(code), f"Topic '{topic}' has no partition {partition}.")
+    return KafkaError(error_of(code), f"{topic}-{partition}: {error_of(code).message}")

@@ -32,7 +32,7 @@ from pykafka_broker.client.core.producer_state import (
     TransactionLost,
 )
 from pykafka_broker.client.core.retries import Attempt
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
@@ -197,7 +197,7 @@ def produce(
             state.leaders.pop(topic, None)
             raise
         answer = response.responses[0].partition_responses[0]
-        if not was_in_doubt and answer.error_code not in _MAY_BE_STORED:
+        if not was_in_doubt and error_of(answer.error_code) not in _MAY_BE_STORED:
             del state.in_doubt[partition]
         return _stored(state, topic, answer)
 

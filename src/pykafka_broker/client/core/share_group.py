@@ -16,7 +16,7 @@ from itertools import groupby
 from pykafka_broker.client.core.frames import MAX_RESPONSE_BYTES
 from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.epochs import FINAL_EPOCH, INITIAL_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, next_epoch
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import share_acknowledge, share_fetch
 from pykafka_broker.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -94,7 +94,7 @@ class Membership:
             self.epoch, self.assigned = JOIN_EPOCH, frozenset()
             return True
         if response.error_code:
-            raise KafkaError(ErrorCode(response.error_code), response.error_message)
+            raise KafkaError(error_of(response.error_code), response.error_message)
         self.epoch = response.member_epoch
         self.interval_ms = response.heartbeat_interval_ms
         if response.assignment is not None:
@@ -198,7 +198,7 @@ class ShareSession:
                 if answer.error_code in RETRIABLE:
                     self.has_moved = True
                 elif answer.error_code:
-                    raise KafkaError(ErrorCode(answer.error_code), answer.error_message)
+                    raise KafkaError(error_of(answer.error_code), answer.error_message)
                 else:
                     found += self._records(answer)
         return found
@@ -270,14 +270,14 @@ class ShareSession:
             KafkaError: the leader refuses the request.
         """
         if response.error_code and response.error_code not in NO_SESSION:
-            raise KafkaError(ErrorCode(response.error_code), response.error_message)
+            raise KafkaError(error_of(response.error_code), response.error_message)
         self._note_all(response)
 
     def _went_on(self, error_code: int, message: str | None) -> None:
         if error_code:
             if error_code in NO_SESSION:
                 self.epoch, self._partitions = INITIAL_EPOCH, set()
-            raise KafkaError(ErrorCode(error_code), message)
+            raise KafkaError(error_of(error_code), message)
         self.epoch = next_epoch(self.epoch)
 
     def _note_all(self, response: share_acknowledge.ShareAcknowledgeResponse) -> None:
@@ -287,7 +287,7 @@ class ShareSession:
 
     def _note(self, partition: int, code: int) -> None:
         if code:
-            self.refused.append((partition, ErrorCode(code)))
+            self.refused.append((partition, error_of(code)))
 
 
 def acknowledgement_batches(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.metadata import error_of, topic_error
+from pykafka_broker.client.core.metadata import code_of, topic_error
 from pykafka_broker.doctor import topics
 from pykafka_broker.doctor.findings import Finding, ok, problem
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -24,7 +24,7 @@ def about_topics(client: Client, names: Sequence[str], starting: str | None) -> 
     """
     for name in names:
         [topic] = client.metadata([name]).topics
-        code = error_of(topic)
+        code = code_of(topic)
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             existing = [str(t.name) for t in client.metadata(None).topics]
             yield topics.judge_missing(name, existing, topics.creates_topics(client))

@@ -15,6 +15,7 @@ from pykafka_broker.log.disk.checkpoints import (
     encode_meta_properties,
     encode_offsets,
     encode_partition_metadata,
+    find_offset,
     uuid_bytes,
 )
 from pykafka_broker.protocol.fields import uuid_text
@@ -26,6 +27,13 @@ def test_an_offset_checkpoint_reads_as_it_was_written() -> None:
     assert data == b"0\n2\norders 0 12\na.b_c-d 7 0\n"
     assert decode_offsets(data) == offsets
     assert decode_offsets(b"") == {}
+    assert {key: find_offset(data, key) for key in offsets} == offsets
+    assert (
+        find_offset(data, ("rders", 0))
+        is find_offset(data, ("orders", 1))
+        is find_offset(b"", ("a", 0))
+        is None
+    )
 
 
 @pytest.mark.parametrize(

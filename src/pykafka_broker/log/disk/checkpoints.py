@@ -52,6 +52,14 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
     return offsets
 
 
+def find_offset(data: bytes, key: PartitionKey) -> int | None:
+    """One entry of a well-formed offset checkpoint, if it has it, without reading the others."""
+    topic, partition = key
+    begins = f"\n{topic} {partition} ".encode()
+    at = data.find(begins)
+    return None if at < 0 else int(data[at + len(begins) : data.index(b"\n", at + len(begins))])
+
+
 def encode_epochs(entries: Iterable[EpochEntry]) -> bytes:
     """`leader-epoch-checkpoint`."""
     return _encode([f"{entry.epoch} {entry.start_offset}" for entry in entries])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_broker.log.config import LONG_MAX
-from pykafka_broker.log.disk.checkpoints import decode_offsets
+from pykafka_broker.log.disk.checkpoints import find_offset
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.disk.file_work import FileWork
 from pykafka_broker.log.disk.files import FileSystem, directory_name
@@ -84,8 +84,7 @@ class PeriodicWrites:
         data = log_dir.checkpointed.get(name)
         if data is None:
             return False
-        offset = decode_offsets(data).get((log.topic, log.partition), 0)
-        return offset <= log.state.log_end_offset
+        return (find_offset(data, (log.topic, log.partition)) or 0) <= log.state.log_end_offset
 
     async def checkpoint_log_starts(self) -> None:
         """Write the log start offsets that differ from the first segment's name."""

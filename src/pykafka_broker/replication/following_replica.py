@@ -18,7 +18,7 @@ from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.step import Effect, Start
 from pykafka_broker.protocol.buffers import Buffer
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages.fetch import PartitionData
 from pykafka_broker.replication.core import following as rules
 from pykafka_broker.replication.core.fetch_session import PartitionFetch
@@ -157,7 +157,7 @@ class FollowingReplica:
 
     async def fetched(self, wanted: PartitionFetch, data: PartitionData) -> None:
         """The leader has answered `wanted`."""
-        error, diverging = ErrorCode(data.error_code), data.diverging_epoch
+        error, diverging = error_of(data.error_code), data.diverging_epoch
         self.refusals = 0 if error is ErrorCode.NONE else self.refusals + 1
         if diverging is not None and diverging.end_offset < 0 and diverging.epoch < 0:
             diverging = None

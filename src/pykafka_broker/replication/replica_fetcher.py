@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.epochs import INITIAL_EPOCH
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -269,7 +269,7 @@ class ReplicaFetcher:
         response: FetchResponse = await connection.send(
             request, version, timeout_ms=self._settings.socket_timeout_ms
         )
-        error = ErrorCode(response.error_code)
+        error = error_of(response.error_code)
         if not self._session.answered(error, response.session_id):
             if asked.session_epoch == INITIAL_EPOCH:
                 raise KafkaError(error)  # it refuses the fetch itself: the next one follows after a pause
@@ -289,7 +289,7 @@ class ReplicaFetcher:
                 continue
             await follower.fetched(wanted, data)
             if follower.refusals:
-                error = ErrorCode(data.error_code)
+                error = error_of(data.error_code)
                 level = _level_of(error, follower.refusals)
                 refused.setdefault((level, error), []).append(follower.partition.log.name)
             self._changed[key] = None
@@ -383,7 +383,7 @@ class ReplicaFetcher:
             partition = follower.partition
             answer = answers.get((partition.topic, partition.partition))
             if answer is not None and follower.is_current:
-                await follower.offset_told(asked, ErrorCode(answer.error_code), answer.offset)
+                await follower.offset_told(asked, error_of(answer.error_code), answer.offset)
 
 
 def _level_of(error: ErrorCode, refusals: int) -> int:

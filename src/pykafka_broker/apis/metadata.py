@@ -85,7 +85,7 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
         ids = dict.fromkeys(topic.topic_id for topic in asked if any(topic.topic_id))
         named = {topic_id: topic.name for topic_id in ids if (topic := _of_id(topic_id, ctx)) is not None}
         hidden = denied_topics(ctx, AclOperation.DESCRIBE, named.values())
-        denied = [topic_id for topic_id in ids if named.get(topic_id) in hidden]
+        denied = dict.fromkeys(topic_id for topic_id in ids if named.get(topic_id) in hidden)
         by_ids = [_by_id(topic_id, ctx) for topic_id in ids if topic_id not in denied]
         # Answer the id only: names are secret, ids are not.
         refused = [_unknown(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id) for topic_id in denied]

@@ -114,6 +114,8 @@ def _groups(client: Client) -> Sequence[Part]:
     return (
         *(Text(why, "warning") for why in missing),
         listing(Table(LOOK_COLUMNS), named, rows),
+        # A reader of the screen is told a table's caption, and others are not.
+        *([Text(f"{behind}:")] if furthest else ()),
         listing(Table(LOOK_COLUMNS, footer=footer), behind, [look_cells(each) for each in furthest]),
     )
 

@@ -35,7 +35,9 @@ TARGETS: Mapping[str, Callable[[Any], Any]] = {
     "to_offset": click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="This offset."),
     "shift_by": click.option("--shift-by", type=int, metavar="N", help="Forwards, or backwards if negative."),
     "to_datetime": click.option(
-        "--to-datetime", metavar="TIME", help="The first record of this time, like 2026-01-31T12:00:00.000."
+        "--to-datetime",
+        metavar="TIME",
+        help="The first record of this local time, like 2026-01-31T12:00:00, or 2026-01-31T12:00:00Z.",
     ),
     "by_duration": click.option(
         "--by-duration", metavar="PnDTnHnMnS", help="The first record since this long ago."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from interop.world import Broker
-from pykafka_broker.testing.cache import CACHE
 
 #: Makes a broker with these properties, to be started by `with`.
 Kind = Callable[[Mapping[str, str]], Broker]
@@ -30,9 +30,8 @@ def run(
         if only not in title:
             continue
         started = time.monotonic()
-        kept = CACHE / "exactly-once" / story.__name__
+        kept = Path(tempfile.mkdtemp(prefix=f"{story.__name__}-"))
         try:
-            shutil.rmtree(kept, ignore_errors=True)
             seen = story(partial(made, kind, kept))
         except Exception as error:
             failures.append(f"{title}: {error}\n{traceback.format_exc(limit=-3)}\nits files are in {kept}")

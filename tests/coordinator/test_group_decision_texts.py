@@ -328,7 +328,7 @@ def test_members_that_fail_at_one_record_again_and_again_lead_to_it() -> None:
     world = Told()
     ends = {("orders", 5): 356, ("orders", 6): 9}
     [member] = world.stable_group(1)
-    world.commit({("orders", 5): 236, ("orders", 6): 9}, Member(member, 1))
+    world.commit({("orders", 5): 236, ("orders", 6): 9, ("orders", 7): 9}, Member(member, 1))
     world.leave(member)
     for _ in range(3):
         assert world.behind(ends) == []
@@ -342,6 +342,14 @@ def test_members_that_fail_at_one_record_again_and_again_lead_to_it() -> None:
         "is 120 records behind. If each fails at the same record, it is at orders-5 offset 236 or after it: "
         "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 100`"
     ]
+    first, second = world.behind(ends | {("orders", 7): 12})
+    assert first.endswith(" ago: it is 120 records behind. ")
+    assert second.endswith(
+        " ago: it is 3 records behind. If each fails at the same record, it is in one of these partitions, "
+        "at its offset or after it: "
+        "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 100`, "
+        "`pykafka-broker consume orders --partition 7 --from 9 --max-messages 100`"
+    )
     is_quoted(
         "Members joined 3 times and went 3 times since an offset of orders-5 was committed",
         world.behind(ends)[0],

@@ -108,7 +108,7 @@ def _groups(client: Client) -> Sequence[Part]:
         )
         if len(which) > most
     ]
-    footer = " ".join([*notes, LAG_NOTE, "The page of a group says whether it moves."])
+    footer = " ".join([*notes, LAG_NOTE, "The page of a group draws its lags, and says what it waits for."])
     named = "Groups that rebalance or cannot run, or are Empty with a lag"
     behind = "Stable groups that are furthest behind"
     return (

@@ -222,7 +222,7 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
     # Members commit nothing while they wait for a rebalance, and begin with what they got by it afterwards.
     is_at_rest = not isinstance(at.group, ClassicGroup) or at.group.phase in (Phase.STABLE, Phase.EMPTY)
     held_ms = max(0, at.now_ms - _assigned_ms(at.group))
-    again: list[tuple[int, Told]] = []
+    again: list[_Place] = []
     held: dict[Told, list[str]] = {}
     for topic, number in sorted({*offsets, *holders}):
         span, committed = span_of(topic, number), offsets.get((topic, number))
@@ -237,16 +237,10 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
         if joins >= LEAST_JOINS and departures >= LEAST_DEPARTURES:
             text = (
                 f"Members joined {joins} times and went {departures} times since an offset of {name} was "
-                "committed, "
+                f"committed, {duration(for_ms)} ago: it is {lag} behind."
             )
-            shows = (
-                f"`pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 100`"
-            )
-            told = (
-                f"{text}{duration(for_ms)} ago: it is {lag} behind.",
-                f"If each fails at the same record, it is at {name} offset {offset} or after it: {shows}",
-            )
-            again.append((-for_ms, told))
+            shows = f"pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 100"
+            again.append(_Place(-for_ms, name, offset, text, shows))
         elif is_at_rest and min(for_ms, held_ms) > _committed_within_ms(at.group):
             holder = holders.get((topic, number))
             holds = "The group has" if holder is None else f"{who(holder)} holds"
@@ -255,12 +249,36 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
             if committed is None:
                 advice = NOTHING_COMMITTED
                 place = f"{name} ({lag}, no commit in the {duration(for_ms)} since it was assigned)"
+            elif holder is not None and held_ms < for_ms:
+                place = f"{name} ({lag} behind, no commit in the {duration(held_ms)} since it was assigned)"
             if holder is not None and _session(at, at.group, holder).is_silent:
                 advice = ""  # what to do is said with its silence
             held.setdefault((holds, advice), []).append(place)
-    yield from [told for _, told in sorted(again)[:MOST_PARTITIONS]]
+    if again:
+        yield from _failing(sorted(again)[:MOST_PARTITIONS])
     for (holds, advice), places in held.items():
         yield f"{holds} {listed(places)}.", advice
+
+
+class _Place(NamedTuple):
+    """A partition in which nothing was committed while members joined and went, and what is told of it."""
+
+    #: Minus the age of the commit: the oldest one is the first.
+    minus_age_ms: int
+    name: str
+    offset: int
+    text: str
+    shows: str
+
+
+def _failing(places: Sequence[_Place]) -> Iterator[Told]:
+    """Where members may fail at a record: in one of these partitions."""
+    *others, last = places
+    for place in others:
+        yield place.text, ""
+    where = "in one of these partitions, at its offset" if others else f"at {last.name} offset {last.offset}"
+    commands = ", ".join(f"`{place.shows}`" for place in places)
+    yield last.text, f"If each fails at the same record, it is {where} or after it: {commands}"
 
 
 class _Turnover(NamedTuple):

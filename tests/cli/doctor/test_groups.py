@@ -57,6 +57,19 @@ def test_a_group_that_stays_where_it_is_though_records_wait_is_stuck() -> None:
     )
 
 
+def test_a_member_that_moves_elsewhere_may_be_slow() -> None:
+    reader = member("reader", FIRST, SECOND)
+    before, after = (look(reader, committed={FIRST: 10, SECOND: offset}) for offset in (20, 30))
+    finding = judged(before, after)
+    assert finding.level is Level.WARNING
+    assert finding.message.endswith("In other partitions these members have moved meanwhile.")
+
+
+def test_a_group_that_has_nothing_is_not_said_to_be_at_the_end() -> None:
+    finding = judged(look(READER), look(state="Empty"))
+    assert finding.message.startswith("Group 'billing' has neither members nor committed offsets: ")
+
+
 def test_records_without_members_to_read_them_are_a_warning() -> None:
     left = look(state="Empty", committed={FIRST: 10, SECOND: 100})
     assert not may_be_stuck(left, OFFSETS)

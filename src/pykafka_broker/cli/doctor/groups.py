@@ -116,6 +116,11 @@ def judge(
     if not after.group.members:
         if lags:
             findings.append(_without_members(name, lags))
+        elif not after.committed:
+            text = (
+                "neither members nor committed offsets: its consumers, if they run, end before they commit."
+            )
+            findings.append(ok("groups", name, f"Group {name!r} has {text}"))
     elif after.group.state == NOT_READY:
         findings.append(_without_topics(name))
     elif before.group.state == after.group.state and after.group.state in REBALANCING:
@@ -242,6 +247,7 @@ def _about_progress(
     owners = {p: member for member in after.group.members for p in member.assignment}
     without_owner = [p for p in stuck if p not in owners and p not in held_up]
     not_committing = [p for p in stuck if p in owners and p not in held_up]
+    moved = {owners[p].consumer_id for p in owners if before.committed.get(p) != after.committed.get(p)}
     name = after.group.group
     findings = []
     if held_up:
@@ -282,7 +288,10 @@ def _about_progress(
                 "interval is 5 s), is stopped, is busy with a record, or fails at the same record again and "
                 f"again: its log says which. {_explained(name)}"
             )
-            findings.append(problem("groups", name, message, remedy))
+            is_slow = all(owners[p].consumer_id in moved for p in not_committing)
+            if is_slow:
+                message += " In other partitions these members have moved meanwhile."
+            findings.append((warning if is_slow else problem)("groups", name, message, remedy))
     return findings
 
 

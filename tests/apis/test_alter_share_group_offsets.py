@@ -9,6 +9,9 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
@@ -74,6 +77,27 @@ async def test_what_there_is_not_is_refused_alone_and_unknown_topics_stand_in_fr
         topic("u", NO_ID, (0, UNKNOWN, UNKNOWN.message)),
         topic("t", topic_id, (0, ErrorCode.NONE, None), (5, UNKNOWN, UNKNOWN.message)),
     ]
+
+
+async def test_a_topic_that_is_named_twice_begins_where_both_say(
+    home: Home, user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    topic_id = await emptied(home, user)
+    named = [
+        AlterShareGroupOffsetsRequestTopic(
+            topic_name="t",
+            partitions=[AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)],
+        )
+        for index, offset in ((0, 7), (1, 8))
+    ]
+    answer = await user.send(AlterShareGroupOffsetsRequest(group_id="g", topics=named), 0)
+    assert answer == AlterShareGroupOffsetsResponse(
+        error_code=0,
+        responses=[topic("t", topic_id, (0, ErrorCode.NONE, None), (1, ErrorCode.NONE, None))],
+    )
+    found = offsets_in(await described(user))
+    assert {place: start for place, (start, _, _) in found.items()} == {("t", 0): 7, ("t", 1): 8}
 
 
 async def test_a_negative_partition_spoils_the_request(home: Home, user: User) -> None:

@@ -83,9 +83,9 @@ async def alter_share_group_offsets(
     )
     if result.error is not ErrorCode.NONE:
         return _refused(result.error, result.error_message)
-    starts = {name: dict(each) for name, each in altered}
+    starts = {(name, index): offset for name, partitions in altered for index, offset in partitions}
     told = (
-        f"{name}-{index} to {starts[name][index]}"
+        f"{name}-{index} to {starts[name, index]}"
         for name, _, partitions in result.topics
         for index, error, _ in partitions
         if error is ErrorCode.NONE

@@ -74,14 +74,13 @@ def on_alter(groups: Groups, event: AlterShareOffsets, config: GroupCoordinatorC
         )
         if topic is None:
             continue
-        known = {partition: offset for partition, offset in partitions if partition < count}
+        known = offsets.setdefault(topic.topic_id, {})
+        known.update((partition, offset) for partition, offset in partitions if partition < count)
         initializing[topic.topic_id] = NamedPartitions(name, tuple(walked(known, int_hash)))
-        if known:
-            offsets[topic.topic_id] = known
     if initializing:
         note_initializing(turn, initializing)
     answer = AlteredShareOffsets(topics=tuple(answers))
-    asked = tuple((topic_id, tuple(known.items())) for topic_id, known in offsets.items())
+    asked = tuple((topic_id, tuple(known.items())) for topic_id, known in offsets.items() if known)
     invalid = _negative_partition(asked)
     if invalid is not None:
         # The partitions stay initializing, as in Apache Kafka 4.3.

@@ -128,6 +128,19 @@ def test_a_partition_whose_end_is_not_told_shows_the_error() -> None:
     assert (offset.error, offset.start_offset, offset.lag) == (error, 0, -1)
 
 
+def test_a_lag_wraps_around_as_in_java_where_a_start_offset_is_that_low() -> None:
+    share = world("a")
+    token = asked(share, DescribeShareOffsets, "g", (("t", (0,)),))
+    (work,) = share.asked
+    read = ShareSummaryRead(work, ((T, (ShareSummary(0, NONE, -(2**63), 3, 2),)),))
+
+    share.submit(read)
+    share.submit(EndOffsetsListed(ListEndOffsets(read, (("t", 0),)), (("t", 0, NONE, 20),)))
+
+    ((_, _, (offset,)),) = share.answers[token].topics
+    assert offset == ShareOffset(0, -(2**63), 3, lag=-(2**63) + 18)
+
+
 # ---- setting ----
 
 

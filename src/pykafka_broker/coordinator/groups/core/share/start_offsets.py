@@ -17,6 +17,7 @@ from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.records.batch import as_int64
 
 Topics = tuple[tuple[str, bytes, tuple[ShareOffset, ...]], ...]
 
@@ -142,5 +143,5 @@ def _offset(summary: ShareSummary, end: tuple[ErrorCode, int] | None) -> ShareOf
     error, end_offset = end
     if error is not ErrorCode.NONE:
         return ShareOffset(summary.partition, start_offset=0, error=error, error_message=error.message)
-    lag = end_offset - summary.start_offset - summary.delivery_complete_count
+    lag = as_int64(end_offset - summary.start_offset - summary.delivery_complete_count)
     return ShareOffset(summary.partition, summary.start_offset, summary.leader_epoch, lag)

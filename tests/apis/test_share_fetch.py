@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.share_fetch import share_fetch
+from pykafka_broker.apis.sharing.sessions import MAX_ENDED_GROUPS
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.share_fetch import LeaderIdAndEpoch
 from pykafka_broker.protocol.records.batch import iter_batches
@@ -473,6 +474,20 @@ async def test_a_group_whose_last_member_has_gone_is_loaded_anew(
 
     ben = Member(user, ann.topic_id, "ben")
     assert acquired(await ben.fetch(0, max_wait_ms=WAIT_MS)) == [(0, 7, 2)]
+
+
+async def test_a_group_that_many_others_of_its_connection_have_pushed_out_is_dropped(
+    user: User, home: Home
+) -> None:
+    ann = await consuming(user, home)
+    await ann.fetch(epoch=FINAL)
+    shares: Any = home.broker.node.broker.ports.share_partitions
+    for number in range(MAX_ENDED_GROUPS):
+        assert len(shares) == 1
+        other = Member(user, ann.topic_id, group=f"group {number}")
+        await other.fetch(7)
+        await other.fetch(7, epoch=0)
+    assert len(shares) == 0
 
 
 async def test_no_more_sessions_are_begun_than_may_be_and_who_is_refused_has_to_wait(home: Home) -> None:

@@ -25,7 +25,12 @@ from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.apis.sharing.acknowledgements import RENEW_VERSION, acknowledge, is_anything_said
-from pykafka_broker.apis.sharing.members import end_session, end_with_connection, member_of
+from pykafka_broker.apis.sharing.members import (
+    drop_pushed_out,
+    end_session,
+    end_with_connection,
+    member_of,
+)
 from pykafka_broker.apis.sharing.waiting import ShareFetch, ShareLimits, answer_of
 from pykafka_broker.protocol.compile import encoded_size
 from pykafka_broker.protocol.epochs import FINAL_EPOCH
@@ -115,6 +120,8 @@ async def _begin(request: ShareFetchRequest, member: Member, ctx: RequestContext
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             await node.purgatory.wait((), node.clock.monotonic_ms() + request.max_wait_ms, connection)
         raise
+    finally:
+        drop_pushed_out(node)
     if is_new and node.share_sessions.has_begun_on(connection):
         end_with_connection(ctx)
     return context

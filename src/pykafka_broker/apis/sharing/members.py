@@ -53,6 +53,12 @@ def end_with_connection(ctx: RequestContext) -> None:
     connection.on_close(lambda: _release(node, node.share_sessions.lost(connection)))
 
 
+def drop_pushed_out(node: NodePorts) -> None:
+    """Drop the groups that members who began anew have pushed out of their connections."""
+    for group_id in node.share_sessions.pushed_out():
+        node.share_partitions.drop_group(group_id)
+
+
 def _release(node: NodePorts, ended: Ended) -> None:
     for session in ended.sessions:
         group_id, member_id = session.member

@@ -153,6 +153,8 @@ class ShareSessions:
         self._sizes: dict[str, int] = {}
         #: By connection; only of connections on which a session was begun.
         self._on: dict[object, _Connection] = {}
+        #: Groups that `begin` has pushed out of their connections.
+        self._pushed_out: list[str] = []
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -236,6 +238,11 @@ class ShareSessions:
             self.end(session.member)
         return Ended(sessions, self._emptied(groups))
 
+    def pushed_out(self) -> tuple[str, ...]:
+        """Groups without a session here that calls of `begin` have pushed out of their connections, once."""
+        groups, self._pushed_out = self._pushed_out, []
+        return self._emptied(groups)
+
     def _emptied(self, groups: Iterable[str]) -> tuple[str, ...]:
         return tuple(group_id for group_id in groups if group_id not in self._sizes)
 
@@ -257,7 +264,7 @@ class ShareSessions:
         return session
 
     def _first(self, member: Member, asked: list[Place], name_of: NameOf, connection: object) -> ShareContext:
-        self.end(member)
+        self._pushed_out += self.end(member).emptied
         partitions = {place: SharedPartition(place, name_of(place[0])) for place in asked}
         if len(partitions) < len(asked):
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)

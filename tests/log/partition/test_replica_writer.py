@@ -314,18 +314,6 @@ def test_a_truncation_at_the_end_forgets_an_epoch_that_was_led_without_a_record(
     assert [tuple(entry) for entry in log.state.epochs.entries] == [(2, 0)]
 
 
-def test_a_flush_that_waited_for_a_truncation_does_not_take_the_old_end_for_synced() -> None:
-    log = new_log(MemoryFiles())
-    append(log, b"a", b"b")
-    append(log, b"c")
-    segments, end = log.state.segments, log.state.log_end_offset
-    log.trimmer.truncate_to(2)
-
-    log.flusher._flush(segments, end)
-
-    assert log.state.recovery_point == 2
-
-
 def test_a_failed_truncation_says_so() -> None:
     files = MemoryFiles()
     log = new_log(files, environment=Environment(files))

@@ -142,6 +142,24 @@ def test_a_segment_that_expires_before_its_sync_is_not_looked_for(monkeypatch: p
     assert values(reopened(files.power_cut(), recovery_point=2)) == [b"new"]
 
 
+def test_a_flush_that_waited_for_a_truncation_takes_nothing_for_synced_that_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before, the flush took the segment in which the log goes on for closed, and no later one synced it."""
+    files = MemoryFiles()
+    log = filled(files, 3)
+    assert bases(log) == [0, 2]
+    monkeypatch.setattr(log.flusher, "lock", Lock(lambda: log.trimmer.truncate_to(1)))
+
+    log.flusher.flush()
+
+    assert log.state.recovery_point == 1
+    append(log, b"new")
+    log.roller.roll()
+    assert log.state.recovery_point == 2
+    assert values(reopened(files.power_cut(), recovery_point=2)) == [b"0", b"new"]
+
+
 def test_a_segment_that_expires_during_its_sync_keeps_its_name_until_the_sync_has_ended() -> None:
     files, threads = MemoryFiles(), Threads()
     failures: list[OSError] = []

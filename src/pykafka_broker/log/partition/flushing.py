@@ -118,22 +118,22 @@ class Flusher:
         self._environment.warn(what, f"{self._state.name}: {what}: {error}")
 
     def _flush_up_to(self, target: int) -> None:
-        # The target was read before the segments: an append in between may roll.
         try:
-            self._flush(self._state.segments, target)
+            self._flush(target)
         except OSError as error:
             raise storage_error(self._state.name, error) from error
 
-    def _flush(self, segments: Sequence[Segment], target: int) -> None:
+    def _flush(self, target: int) -> None:
         state = self._state
         with self.lock:
             if self._failure is not None:
                 raise self._failure
             # The log may have been truncated since `target` was read.
             target = min(target, state.log_end_offset)
-            # Some may have left the log since `segments` was read: their files have other names.
-            present = state.segments
-            closed = [segment for segment in segments[:-1] if not segment.is_flushed and segment in present]
+            # Read after the target, for an append in between may roll; and under the lock, for a truncation
+            # makes a closed segment the active one, and those that retention has removed get other names.
+            segments = state.segments
+            closed = [segment for segment in segments[:-1] if not segment.is_flushed]
             is_durable = target <= state.recovery_point and not closed and not self._pending_snapshots
             if state.retired or is_durable:
                 return
@@ -144,8 +144,7 @@ class Flusher:
                 raise
             try:
                 active = segments[-1]
-                is_active_due = active.base_offset < target and active in present
-                self._sync(snapshots, closed, active if is_active_due else None)
+                self._sync(snapshots, closed, active if active.base_offset < target else None)
             except OSError as error:
                 if not state.retired and error.errno not in EXHAUSTED_ERRORS:
                     self._failure = error

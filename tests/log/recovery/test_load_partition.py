@@ -155,6 +155,27 @@ def test_any_side_file_cut_at_any_byte_is_rebuilt(fill: Fill, side_file: str) ->
             assert log.state.epochs.entries == epochs
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_aborted_transactions_of_an_old_segment_are_found_again_if_their_file_is_damaged(
+    clean: bool,
+) -> None:
+    """Before, only the newest segment was looked through, and consumers got the records as committed ones."""
+    files, log = written(transactional, segment_bytes=300)
+    aborted = [segment.aborted.entries for segment in log.state.segments]
+    end = log.state.log_end_offset
+    log.close()
+    path = next(path for path in files.inodes if path.endswith(".txnindex"))
+    files.write_file(path, b"\xff" + files.read_file(path)[1:], sync=False)
+
+    log = reopened(files, clean=clean, segment_bytes=300, recovery_point=end)
+
+    assert log.state.segments[-1].path not in path
+    assert [segment.aborted.entries for segment in log.state.segments] == aborted
+    log.flusher.flush()
+    log = reopened(files.power_cut(), segment_bytes=300, recovery_point=log.state.recovery_point)
+    assert [segment.aborted.entries for segment in log.state.segments] == aborted
+
+
 def test_every_flipped_bit_of_a_segment_is_noticed_and_costs_one_batch_at_most() -> None:
     files, log = written(plain)
     whole = records(log)

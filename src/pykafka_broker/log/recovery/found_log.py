@@ -56,6 +56,7 @@ class FoundLog:
         "identity",
         "is_clean",
         "name",
+        "scan_from",
         "segments",
         "snapshot_offsets",
     )
@@ -77,6 +78,8 @@ class FoundLog:
         self.is_clean = is_clean
         #: Compaction is, or was, at work here.
         self.gaps_are_allowed = gaps_are_allowed
+        #: The segments from here on have to be scanned, even if they are flushed; None: none of those.
+        self.scan_from: int | None = None
         #: Compaction has removed nothing from here on; None without a note.
         self.dense_from: int | None = None
         #: Oldest first; at least one after `read_folder`.
@@ -169,6 +172,8 @@ class FoundLog:
         except InvalidIndexError as error:
             logger.warning("%s: scanning the log, segment %d: %s", self.name, segment.base_offset, error)
             self.is_clean = False
+            if self.scan_from is None:
+                self.scan_from = segment.base_offset
 
     # --- leader epochs ----------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ judges the log start offset. The possible findings, and the response to each:
 | the same below the recovery point | was on disk, so it is damage |
 | damage with good batches behind it | fenced (CORRUPT_MESSAGE), remembered in `.damaged`, one log line |
 | index missing or not an index | rebuilt from the log when first needed |
+| a transaction index that makes no sense | rebuilt by a scan from its segment on |
 | no usable producer snapshot | producer state rebuilt from an older one, or from the log |
 | leader-epoch-checkpoint missing or garbage | rebuilt from the batch headers |
 | a log start offset past the end | ignored after a clean stop, else the folder becomes `-stray` |
@@ -91,6 +92,8 @@ def _opened(found: FoundLog, checkpointed: CheckpointedOffsets, now_ms: int) -> 
         active.first_append_ms = now_ms
     active.indexes.begin_tail(log_end_offset)
     recovery_point = min(checkpointed.recovery_point or 0, log_end_offset)
+    if found.scan_from is not None:  # what was rebuilt there is not durable
+        recovery_point = min(recovery_point, found.scan_from)
     cleaned_offset = checkpointed.cleaned_offset
     if cleaned_offset is not None:  # the crash may have come before the checkpoint of a truncation
         cleaned_offset = min(cleaned_offset, log_end_offset)
@@ -121,4 +124,6 @@ def _find_end(found: FoundLog, checkpointed: CheckpointedOffsets) -> tuple[int, 
         logger.warning("%s: not as a clean stop leaves it, so scanned", found.name)
         found.is_clean = False
         scan_from = found.segments[-1].base_offset
+    if found.scan_from is not None:
+        scan_from = min(scan_from, found.scan_from)
     return scan_log(found, scan_from, synced_end=synced_end, high_watermark=checkpointed.high_watermark)

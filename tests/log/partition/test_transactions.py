@@ -294,6 +294,31 @@ def test_truncation_takes_transactions_back() -> None:
     assert log.state.last_stable_offset == 1
 
 
+def test_a_transaction_that_only_the_newest_snapshot_of_apache_kafka_knows_can_be_ended() -> None:
+    """Its records were deleted, and the older snapshots are lost. Before, the marker was written, and the log
+    failed on it: nothing more could be appended.
+    """
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=200)
+    write(log, 1, 0, b"a")
+    for _ in range(3):
+        append(log, b"b")
+    log.trimmer.delete_records(2)
+    assert log.trimmer.apply_retention(NOW) == 1
+    assert log.close()
+    newest = max(name for name in names(files) if name.endswith(".snapshot"))
+    for name in names(files):
+        if name.endswith((".window", ".snapshot")) and name != newest:
+            files.remove(f"{FOLDER}/{name}")
+    log = reopened(files, clean=True, segment_bytes=200)
+    log.state.advance_high_watermark(log.state.log_end_offset)
+    assert log.state.last_stable_offset == log.state.log_start_offset
+
+    finish(log, 1, commit=False)
+
+    assert log.state.last_stable_offset == log.state.log_end_offset
+
+
 def aborted_index(files: MemoryFiles) -> bytes:
     return bytes(files.inodes[f"{FOLDER}/{0:020d}.txnindex"].data)
 

@@ -125,8 +125,7 @@ class ProducerFiles:
             if segment.base_offset > start_offset and segment.base_offset not in self._offsets:
                 self._write(segment.base_offset, producers)
             replay(producers, segment, start_offset)
-        for state in newest:  # known to a snapshot, but not to the log any more
-            producers.producers.setdefault(state.producer_id, state)
+        producers.add_missing(newest)  # known to a snapshot, but not to the log any more
         producers.end_offset = log_end_offset
         bases = {segment.base_offset for segment in segments}
         for offset in self._offsets[1:]:

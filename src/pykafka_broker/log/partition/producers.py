@@ -392,12 +392,18 @@ class ProducerStates:
 
     def load(self, states: Iterable[ProducerState], end_offset: int) -> None:
         """Start from a snapshot taken at `end_offset`."""
-        self.producers = {state.producer_id: state for state in states}
+        self.producers = {}
+        self.unreplicated = {}
+        self.end_offset = end_offset
+        self.add_missing(states)
+
+    def add_missing(self, states: Iterable[ProducerState]) -> None:
+        """Add the producers of a snapshot that are not known yet, with their open transactions."""
+        for state in states:
+            self.producers.setdefault(state.producer_id, state)
         open_txns = [s for s in self.producers.values() if s.current_txn_first_offset != NO_OFFSET]
         open_txns.sort(key=lambda state: state.current_txn_first_offset)
         self.ongoing = {s.current_txn_first_offset: s.producer_id for s in open_txns}
-        self.unreplicated = {}
-        self.end_offset = end_offset
 
 
 def _old_epoch(producer_id: int, epoch: int, last_seen: int) -> KafkaError:

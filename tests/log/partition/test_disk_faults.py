@@ -145,6 +145,45 @@ def test_a_copy_whose_last_records_compaction_removed_keeps_the_others_while_the
     assert values(copy) == values(again) == [b"0", b"1", b"2", b"3", b"next"]
 
 
+@pytest.mark.parametrize("next_epoch", [3, 4, 5])
+def test_a_full_disk_keeps_no_truncation_from_its_end(next_epoch: int) -> None:
+    """Before, the file of leader epochs could not be written, and the records that were cut off counted on:
+    for consumers as replicated, and for their producer, who sent them again, as written.
+    """
+    files = MemoryFiles()
+    log = new_log(files)
+    produce(log, 1, 0, epoch=3)
+    produce(log, 1, 1, epoch=4)
+    files.free_bytes = 0
+
+    log.trimmer.truncate_to(1)
+
+    assert (log.state.log_end_offset, log.state.high_watermark, log.state.epochs.latest) == (1, 1, 3)
+    files.heal()
+    assert not produce(log, 1, 1, epoch=next_epoch).duplicate
+    again = reopened(files.killed())
+    assert values(log) == values(again) == [b"v", b"v"]
+    assert [again.state.epochs.epoch_for_offset(offset) for offset in (0, 1)] == [3, next_epoch]
+
+
+def test_a_truncation_that_a_read_only_disk_refuses_leaves_a_log_without_a_hole() -> None:
+    """Before, the log ended where it had, without the records of the segments that were to go."""
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=150)
+    for n in range(6):
+        append(log, b"%d" % n)
+    files.fail("remove", errno.EROFS, path="00000000000000000002.log")
+
+    with pytest.raises(OSError, match="Read-only"):
+        log.trimmer.truncate_to(1)
+
+    assert log.state.log_end_offset == 4
+    assert values(log, limit="log_end") == [b"0", b"1", b"2", b"3"]
+    log.trimmer.truncate_to(1)
+    append(log, b"next")
+    assert values(log) == values(reopened(files.killed())) == [b"0", b"next"]
+
+
 def test_a_broken_disk_is_reported_and_a_full_one_is_not() -> None:
     files = MemoryFiles()
     reported: list[int | None] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pykafka_broker.log.disk.checkpoints import EpochEntry, encode_epochs
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.partition.folder import LogFolder
+from pykafka_broker.log.partition.leader_epochs import UNDEFINED_EPOCH
 from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -45,6 +46,20 @@ class EpochFile:
         if epochs.assign(epoch, start_offset) or not self.is_saved:
             self.save()
         self._state.latest_epoch = epoch
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget the epochs that start at or past `end_offset`, where the log ends now. If the disk refuses
+        to write that, the next append writes it. May wait for the disk.
+        """
+        state = self._state
+        if not state.epochs.truncate_from_end(end_offset):
+            return
+        try:
+            self.save()
+            state.latest_epoch = state.epochs.latest
+        except OSError as error:
+            self._environment.write_failed(error)
+            state.latest_epoch = UNDEFINED_EPOCH  # whatever epoch is appended next: `start` comes first
 
     def save(self) -> None:
         """Write the file. May wait for the disk. Worker-safe.

@@ -188,9 +188,7 @@ class LogTrimmer:
         state = self._state
         if offset >= state.log_end_offset:
             # An epoch without a record here is part of the other history as well.
-            if state.epochs.truncate_from_end(offset):
-                self._epoch_file.save()
-                state.latest_epoch = state.epochs.latest
+            self._epoch_file.truncate_from_end(offset)
             return
         if offset < state.segments[0].base_offset:
             self.reset_to(offset)
@@ -198,18 +196,21 @@ class LogTrimmer:
         logger.info("%s: truncating to offset %d", state.name, offset)
         with self._flusher.lock:
             self._compaction.on_truncation()
-            keep = segment_number(state.segments, offset) + 1
-            gone, state.segments = state.segments[keep:], state.segments[:keep]
-            state.active = active = state.segments[-1]
-            active.jitter_ms = self._roller.jitter_ms(active)
-            for segment in reversed(gone):  # a crash in between leaves no hole
+            gone = state.segments[segment_number(state.segments, offset) + 1 :]
+            for segment in reversed(gone):  # a crash, or a refusal of the disk, in between leaves no hole
                 segment.files.remove_all()
+                state.segments = state.segments[:-1]
+                state.active = active = state.segments[-1]
+                active.jitter_ms = self._roller.jitter_ms(active)
+                active.is_flushed = False  # it may be closed again at once
+                self._end_at(segment.base_offset)
             if gone:
                 # Otherwise a power cut may bring them back, behind a segment that was cut or has grown since.
                 self._folder.sync()
-            active.truncate_to(offset)
-            active.is_flushed = False  # if it was closed before, it may be closed again at once
+            state.active.truncate_to(offset)
             self._end_at(offset)
+            self._epoch_file.truncate_from_end(offset)
+            self._rebuild_producers()
 
     def reset_to(self, offset: int) -> None:
         """Throw everything away and start empty at `offset`. May wait for disks."""
@@ -230,6 +231,8 @@ class LogTrimmer:
             state.log_start_offset = offset
             state.epochs.truncate_from_start(offset)
             self._end_at(offset)
+            self._epoch_file.truncate_from_end(offset)
+            self._rebuild_producers()
 
     def skip_to(self, offset: int) -> None:
         """Move the log end to a later offset: the leader's log has no records between, after compaction."""
@@ -243,25 +246,26 @@ class LogTrimmer:
             before.files.remove_all()
 
     def _end_at(self, offset: int) -> None:
-        """Lower the log end, and everything that follows from it."""
+        """Lower the log end, and every offset that may not be past it."""
         state = self._state
         state.log_end_offset = offset
         state.log_start_offset = min(state.log_start_offset, offset)
         if state.cleaned_offset is not None:
             state.cleaned_offset = min(state.cleaned_offset, offset)
         state.recovery_point = min(state.recovery_point, offset)
+        state.high_watermark = max(min(state.high_watermark, offset), state.log_start_offset)
+
+    def _rebuild_producers(self) -> None:
+        """Find out the producers at the new log end, and wake those that wait for the log."""
+        state = self._state
         self._flusher.drop_pending_snapshots()
-        if state.epochs.truncate_from_end(offset):
-            self._epoch_file.save()
-        state.latest_epoch = state.epochs.latest
         files = self._environment.files
         names = [entry.name for entry in files.entries(state.directory)]
         rebuilt = ProducerFiles(files, state.directory, snapshot_offsets(names)).rebuild(
-            state.segments, state.log_start_offset, offset
+            state.segments, state.log_start_offset, state.log_end_offset
         )
         state.producers = rebuilt.producers
         self._flusher.snapshot_offset = rebuilt.snapshot_offset
-        state.high_watermark = max(min(state.high_watermark, offset), state.log_start_offset)
         state.producers.on_high_watermark(state.high_watermark)
         state.update_last_stable_offset()
         state.wake_waiting()

@@ -310,9 +310,9 @@ class Segment:
         position = min(positions)
         removed = self.size - position
         self.indexes.hold(self.index, self.time_index)
+        self.file.truncate(position)
         self.size = position
         self.indexes.truncate_to(self, offset)
-        self.file.truncate(position)
         self.aborted.truncate_to(offset)
         self.trust.truncate_to(position)
         return removed

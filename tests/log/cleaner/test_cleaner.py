@@ -486,6 +486,31 @@ async def test_a_log_that_is_truncated_when_its_cleaning_has_ended_is_not_clean_
     assert log.state.cleaned_offset is None
 
 
+async def test_a_log_that_is_truncated_to_one_segment_before_its_cleaning_is_cleaned_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before, the cleaner found nothing to read, and did not clean the log any more until the next start."""
+    broker = await a_broker(MemoryFiles())
+    log = a_log(broker.manager)
+    fill(log, 50)
+    job = Compaction.job
+
+    def truncated(compaction: Compaction, *args: Any, **settings: Any) -> Job:
+        log.trimmer.truncate_to(3)
+        return job(compaction, *args, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Compaction, "job", truncated)
+        await cleaned(broker)
+    assert len(log.state.segments) == 1
+
+    fill(log, 50)
+    await cleaned(broker)
+
+    assert log.state.cleaned_offset == log.state.active.base_offset
+    assert broker.manager.cleaner.uncleanable == []
+
+
 async def test_a_damaged_log_is_left_alone_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
     files = MemoryFiles()
     broker = await a_broker(files)

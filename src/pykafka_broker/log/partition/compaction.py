@@ -112,7 +112,11 @@ class Compaction:
     def job(
         self, dirt: Dirt, now_ms: int, *, key_map_bytes: int, key_map_load: float, io_buffer_bytes: int
     ) -> Job:
-        """The job of a round, as the log is now."""
+        """The job of a round, as the log is now.
+
+        Raises:
+            CleaningAborted: the log was truncated since `dirt`, and nothing is left to clean.
+        """
         self._is_cut = False
         state, config = self._state, self._state.config
         ends = segment_ends(state.segments, state.log_end_offset)
@@ -123,6 +127,8 @@ class Compaction:
             )  # a truncation may have come since
             if segment.base_offset < dirt.first_uncleanable_offset
         ]
+        if not segments:
+            raise CleaningAborted
         last_records = {
             producer.producer_id: LastRecord(
                 producer.window[-1].last_offset if producer.window else -1, producer.producer_epoch

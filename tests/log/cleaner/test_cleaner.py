@@ -511,6 +511,32 @@ async def test_a_log_that_is_truncated_to_one_segment_before_its_cleaning_is_cle
     assert broker.manager.cleaner.uncleanable == []
 
 
+async def test_a_swap_that_lacks_a_descriptor_before_it_begins_is_not_made_up_for_by_a_later_start() -> None:
+    """Before, the next start put the cleaned segment in place of what the log had become since."""
+    files = MemoryFiles()
+    broker = await a_broker(files)
+    log = a_log(broker.manager)
+    fill(log, 50)
+    await settled(broker)
+    log.flusher.flush()
+
+    def exhaust(operation: str, path: str) -> None:
+        if operation == "rename" and path.endswith(".txnindex.cleaned"):
+            files.meanwhile = None
+            files.fail("sync_directory", errno.EMFILE, path=FOLDER)
+
+    files.meanwhile = exhaust
+    await cleaned(broker)
+    assert not [path for path in files.inodes if path.endswith((".cleaned", ".swap"))]
+    log.trimmer.truncate_to(7)
+    fill(log, 20, start=100)
+    expected = served(log)
+
+    _, log = await _restarted(files)
+
+    assert served(log) == expected
+
+
 async def test_a_damaged_log_is_left_alone_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
     files = MemoryFiles()
     broker = await a_broker(files)

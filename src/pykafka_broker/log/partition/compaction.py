@@ -158,7 +158,7 @@ class Compaction:
         Raises:
             CleaningAborted: the log has changed since it was cleaned.
             IllegalState: a segment to replace is not flushed; nothing has changed.
-            OSError: the disk refused; the next start completes the swap.
+            OSError: the disk refused; `remove_leftovers` takes the swap back, or the next start completes it.
         """
         files = self._environment.files
         with self._flusher.lock:
@@ -230,7 +230,11 @@ class Compaction:
     def remove_leftovers(self) -> None:
         """Remove the files of an unfinished round. Worker thread."""
         try:
-            names = [entry.name for entry in self._environment.files.entries(self._state.directory)]
+            names = {entry.name for entry in self._environment.files.entries(self._state.directory)}
+            for old_name, new_name in swap.undoing(frozenset(names)):
+                assert new_name is not None
+                self._folder.rename_file(old_name, new_name)
+                names.add(new_name)
             self._folder.remove_files([name for name in names if name.endswith(CLEANED_SUFFIX)])
         except OSError as error:
             logger.debug(

@@ -13,7 +13,7 @@ lies in its offsets. A `.swap` of another kind, without a `.log.swap`, means ste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Optional
 
 from pykafka_broker.log.disk.names import (
@@ -70,6 +70,16 @@ def into_service(base_offset: int) -> Iterator[Renaming]:
     for kind in CLEANED_KINDS:
         name = offset_file(base_offset, kind)
         yield Renaming(name + SWAP_SUFFIX, name)
+
+
+def undoing(names: Collection[str]) -> Iterator[Renaming]:
+    """Step 2 taken back, of swaps in a folder with these files that have not got to step 3."""
+    for name in names:
+        parsed = _parse(name, SWAP_SUFFIX)
+        if parsed is not None:
+            log = offset_file(parsed[0], LOG_SUFFIX)
+            if log in names and log + SWAP_SUFFIX in names:
+                yield Renaming(name, name[: -len(SWAP_SUFFIX)] + CLEANED_SUFFIX)
 
 
 def steps_at_start(names: Iterable[str], end_offset_of: Callable[[str], int]) -> list[Renaming]:

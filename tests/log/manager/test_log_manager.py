@@ -668,6 +668,13 @@ async def test_flush_ms_flushes_in_the_background() -> None:
     await broker.pass_time(10)
 
     assert (lazy.state.recovery_point, timed.state.recovery_point) == (0, 1)
+    manager.delete("timed", 0)
+    again = manager.create("timed", 0, TOPIC_ID, LogConfig(flush_ms=3000))
+    append(again, b"b")
+    await broker.pass_time(3)
+    assert again.state.recovery_point == 0  # its own time counts, not that of the topic before it
+    await broker.pass_time(1)
+    assert again.state.recovery_point == 1
 
 
 async def test_a_wall_clock_that_is_set_back_delays_no_flush_no_checkpoint_and_no_removal() -> None:

@@ -21,7 +21,6 @@ from pykafka_broker.log.manager.registry import LogRegistry
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.offset_checkpoints import changed_offsets, write_offsets
 from pykafka_broker.protocol.errors import KafkaError
-from pykafka_broker.protocol.topic_partition import PartitionKey
 
 logger = logging.getLogger("kafka.log.LogManager")
 
@@ -34,18 +33,20 @@ class PeriodicWrites:
         self._dirs = dirs
         self._registry = registry
         self._work = work
-        self._last_flush_ms: dict[PartitionKey, int] = {}
 
     async def flush_due(self, now_ms: int) -> None:
         """Flush the logs whose `flush.ms` has passed since their last flush."""
         due = []
-        for key, log in self._registry.served.items():
+        for log in self._registry.served.values():
             if log.state.config.flush_ms == LONG_MAX or log.state.unflushed_messages == 0:
                 continue
             if not self._work.is_free("flush", directory_name(log.directory)):
                 continue
-            if now_ms - self._last_flush_ms.setdefault(key, now_ms) >= log.state.config.flush_ms:
-                self._last_flush_ms[key] = now_ms
+            flusher = log.flusher
+            if flusher.due_since_ms is None:
+                flusher.due_since_ms = now_ms
+            if now_ms - flusher.due_since_ms >= log.state.config.flush_ms:
+                flusher.due_since_ms = now_ms
                 due.append(log)
         jobs = {
             log_dir.path: partial(_flush_each, logs)

@@ -38,6 +38,7 @@ class Flusher:
         "_folder",
         "_pending_snapshots",
         "_state",
+        "due_since_ms",
         "lock",
         "snapshot_offset",
     )
@@ -53,6 +54,9 @@ class Flusher:
         #: Snapshots that are still to be written, oldest first.
         self._pending_snapshots: list[Snapshot] = []
         self._failure: OSError | None = None
+        #: From when `flush.ms` counts (monotonic): the last flush that it caused, or the first look at
+        #: unflushed records; None before.
+        self.due_since_ms: int | None = None
         ends = segment_ends(state.segments, state.log_end_offset)
         for segment, end in zip(state.segments[:-1], ends, strict=False):
             segment.is_flushed = end <= state.recovery_point

@@ -279,6 +279,24 @@ def test_a_leader_that_removes_itself_leads_until_the_others_have_committed_it()
     assert isinstance(node.role, Resigned) and node.role.successors == (key(2), key(3))
 
 
+def test_an_only_voter_that_gets_a_second_one_gives_it_time_to_fetch() -> None:
+    node = committed()
+    node.ask(RemoveVoter(key(3)))
+    node.take(Flushed(22))
+    node.ask(fetch(2, 22))
+    node.ask(RemoveVoter(key(2)))
+    node.take(Flushed(23))
+    node.wait(60_000)
+    node.ask(fetch(4, 23))
+    node.ask(add())
+    node.answer(4, Versions(NONE, (0, 1)))
+    assert appended_voters(node) == voters(1, 4)
+    node.wait(SETTINGS.check_quorum_timeout_ms - 1)
+    assert isinstance(node.role, Leader)
+    node.wait(1)
+    assert isinstance(node.role, Resigned), "the second voter does not fetch"
+
+
 def test_the_last_voter_stays() -> None:
     node = Node(ElectionState(3), log_of((3, 0), end=20, among=voters(1)))
     node.take(Flushed(21))

@@ -135,6 +135,7 @@ def poll_leader(turn: Turn, role: Leader) -> None:
 def _lost_quorum(turn: Turn, role: Leader) -> bool:
     """Whether no majority has fetched for `check_quorum_timeout_ms`. The timer starts with a second voter."""
     if len(turn.voters.voters) == 1 and turn.is_voter:
+        turn.role = role._replace(check_quorum_deadline_ms=None)
         return False
     if role.check_quorum_deadline_ms is None:
         deadline_ms = turn.now_ms + turn.settings.check_quorum_timeout_ms

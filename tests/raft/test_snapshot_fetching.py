@@ -65,6 +65,12 @@ def test_with_the_last_part_the_log_starts_anew_and_all_before_is_committed() ->
     assert node.sent == {2: Fetch(3, key(1), 40, 3, 500, 40)}
     assert [log.end_of_epoch(3), log.end_of_epoch(2)] == [(3, 40), (-1, 40)]
 
+    node.take(SnapshotsChanged(10, (SnapshotFile(SnapshotId(20, 3), 9),)))
+    assert node.state.log == log, "while the log was replaced, its node wrote a snapshot of the former one"
+    both = (*log.snapshots, SnapshotFile(SnapshotId(41, 3), 9))
+    node.take(SnapshotsChanged(40, both))
+    assert node.state.log == log._replace(snapshots=both), "no record follows the snapshot yet"
+
 
 @pytest.mark.parametrize(
     "answer",

@@ -176,7 +176,7 @@ class LogView(NamedTuple):
         ends = [known.start_offset for known in self.epochs[1:]] + [self.end_offset]
         epochs = [
             EpochStart(known.epoch, max(known.start_offset, start_offset))
-            for known, end_offset in zip(self.epochs, ends, strict=True)
+            for known, end_offset in zip(self.epochs, ends, strict=False)
             if end_offset > start_offset
         ]
         older = [known for known in self.memberships if known.offset < start_offset]

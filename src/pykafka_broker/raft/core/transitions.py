@@ -155,7 +155,9 @@ def _take(turn: Turn, event: Event) -> None:
                 turn.connections = turn.connections.unheard(node_id, turn.now_ms, turn.settings.silence_ms)
                 _end_request(turn, node_id, _take_silence(turn, node_id))
         case SnapshotsChanged(start_offset, snapshots):
-            turn.log = turn.log.trimmed(start_offset, snapshots)
+            # An event from before a received snapshot was installed describes the former log.
+            if start_offset >= turn.log.start_offset:
+                turn.log = turn.log.trimmed(start_offset, snapshots)
         case SnapshotInstalled(log):
             snapshot_fetching.snapshot_installed(turn, log)
         case SnapshotRefused():

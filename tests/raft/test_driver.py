@@ -21,7 +21,7 @@ from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, Membership, Sn
 from pykafka_broker.raft.core.messages import Fetch
 from pykafka_broker.raft.core.quorum import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.state import ElectionState
-from pykafka_broker.raft.driver import DriverPorts, OtherVotersError, RaftDriver
+from pykafka_broker.raft.driver import FLUSH_RETRY_MS, DriverPorts, OtherVotersError, RaftDriver
 from pykafka_broker.raft.quorum_state import decode_quorum_state
 from pykafka_broker.raft.snapshots import decode_snapshot, encode_snapshot
 from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
@@ -91,6 +91,7 @@ class Replica:
         self.failures: list[Exception] = []
         self.roles: list[object] = []
         self.worker = Worker()
+        self.clock = VirtualClock(NOW_MS)
         self.listener = Records()
         environment = Environment(files)
         if files.exists(join(FOLDER, "00000000000000000000.log")):
@@ -109,7 +110,7 @@ class Replica:
             RaftStorage(files, log, configured_voters),
             local,
             self,
-            DriverPorts(VirtualClock(NOW_MS), self.worker.run, lambda: 0.0),
+            DriverPorts(self.clock, self.worker.run, lambda: 0.0),
         )
 
     def on_commit(self, offset: int) -> None:
@@ -361,3 +362,36 @@ async def test_a_full_disk_refuses_the_record_and_takes_the_next_when_there_is_r
 
     assert replica.committed == [3, 4]
     assert replica.failures == []
+
+
+async def test_a_disk_without_room_for_an_index_holds_back_commits_until_there_is_room() -> None:
+    replica = Replica(formatted()).boot()
+    await settle()
+    replica.files.fail("write_file", errno.ENOSPC, path="00000.index", times=3)
+    replica.driver.storage.log.roller.roll()
+
+    replica.driver.append([b"one"])
+    await settle()
+    assert (replica.committed, replica.failures) == ([3], [])
+    await replica.clock.pass_time(2 * FLUSH_RETRY_MS)
+    await settle()
+
+    assert (replica.committed, replica.failures) == ([3, 4], [])
+    await replica.driver.close()
+
+
+async def test_a_replica_that_closes_does_not_wait_for_room() -> None:
+    replica = Replica(formatted()).boot()
+    await settle()
+    replica.files.fail("write_file", errno.ENOSPC, path="00000.index", times=1_000)
+    replica.driver.storage.log.roller.roll()
+    replica.driver.append([b"one"])
+    await settle()
+
+    closing = asyncio.ensure_future(replica.driver.close())
+    await settle()
+    await replica.clock.pass_time(FLUSH_RETRY_MS)
+    await settle()
+
+    assert closing.done()
+    assert len(replica.failures) == 1

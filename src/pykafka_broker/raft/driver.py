@@ -57,6 +57,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How often a replica that hands over checks whether another one leads.
 HAND_OVER_CHECK_MS = 10
+#: The pause before the log is synced again if its disk had no room for that.
+FLUSH_RETRY_MS = 500
 
 
 class OtherVotersError(Exception):
@@ -148,7 +150,7 @@ class RaftDriver:
         #: Runs while a received snapshot replaces the log; no event is taken meanwhile.
         self._installing: asyncio.Task[None] | None = None
         self._failed: Exception | None = None
-        self._is_closed = False
+        self._is_closing = self._is_closed = False
 
     # -- what it is now --------------------------------------------------------------------------------
 
@@ -245,6 +247,7 @@ class RaftDriver:
         After this no requests are sent. Requests of others, waiting ones too, are refused, because their
         connections would wait for the answers.
         """
+        self._is_closing = True
         self._cancel_timer()
         if self._ports.peers is not None:
             await self._ports.peers.close()
@@ -460,12 +463,17 @@ class RaftDriver:
             self._flushing = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
-        """Sync until nothing is left to sync."""
+        """Sync until nothing is left to sync; if the disk has no room for that, try again until it has."""
         try:
             while self._flushed < (end_offset := self.storage.end_offset) and self._failed is None:
-                await self._ports.run_blocking(self.storage.flush)
-                self._flushed = end_offset
-                self._take(Flushed(end_offset))
+                if await self._ports.run_blocking(self.storage.flush):
+                    self._flushed = end_offset
+                    self._take(Flushed(end_offset))
+                elif self._is_closing:
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+                else:
+                    self._take(Resign())  # an only voter stays the leader
+                    await self._ports.clock.sleep(FLUSH_RETRY_MS)
         except Exception as error:
             self._fail(error)
         finally:

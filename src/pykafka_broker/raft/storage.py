@@ -14,6 +14,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.log.disk.environment import PASSING_ERRORS
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
@@ -356,9 +357,22 @@ class RaftStorage:
         finally:
             file.close()
 
-    def flush(self) -> None:
-        """Return once everything appended before the call is on disk. For worker threads."""
-        self.log.flusher.flush()
+    def flush(self) -> bool:
+        """Return once everything appended before the call is on disk; False: not yet, the disk has no room
+        for a file beside the log. For worker threads.
+
+        Raises:
+            KafkaError: the disk failed.
+        """
+        try:
+            self.log.flusher.flush()
+        except KafkaError as error:
+            cause = error.__cause__
+            may_pass = isinstance(cause, OSError) and cause.errno in PASSING_ERRORS
+            if not may_pass or self.log.flusher.has_failed:
+                raise
+            return False
+        return True
 
     def write_snapshot(
         self,

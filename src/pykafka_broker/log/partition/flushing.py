@@ -69,6 +69,11 @@ class Flusher:
         """Those of all logs with the same environment."""
         return self._environment.flushes
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a sync has failed, so that no later flush can succeed."""
+        return self._failure is not None
+
     # --- producer snapshots -----------------------------------------------------------------------
 
     def take_snapshot(self, offset: int) -> None:

@@ -97,8 +97,10 @@ class Peers:
         self.network = network
         self.node_id = node_id
         self.tasks: set[asyncio.Future[None]] = set()
+        self.is_closed = False
 
     def send(self, send: Send, answered: Callable[[Answer | None], None]) -> None:
+        assert not self.is_closed, send
         task = asyncio.ensure_future(self._ask(send, answered))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -111,6 +113,7 @@ class Peers:
         answered(answer)
 
     async def close(self) -> None:
+        self.is_closed = True
         for task in tuple(self.tasks):
             task.cancel()
 
@@ -419,6 +422,23 @@ async def test_a_leader_that_stops_hands_over_at_once() -> None:
     assert isinstance(leader.role, Follower)
     assert isinstance(cluster.network.nodes[leader.role.leader_id].role, Leader)
     await leader.driver.close()
+
+
+async def test_a_replica_that_closes_syncs_what_it_has_and_asks_no_other_any_more() -> None:
+    cluster = Cluster((1, 2, 3))
+    leader = await cluster.elect()
+    follower = next(node for node in cluster.network.nodes.values() if node is not leader)
+    follower.free.clear()
+    leader.driver.append([b"record"])
+    await cluster.pass_time(100)
+    syncs = follower.syncs
+    closing = asyncio.ensure_future(follower.driver.close())
+    await settle()
+
+    follower.free.set()
+    await closing
+
+    assert (follower.syncs, follower.failures) == (syncs + 1, [])
 
 
 async def test_a_leader_whose_disk_fails_answers_its_followers_and_another_leads() -> None:

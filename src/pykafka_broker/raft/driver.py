@@ -430,8 +430,9 @@ class RaftDriver:
 
     def _send(self, send: Send) -> None:
         answered = partial(self._answered, send.to, send.request_id)
-        if self._ports.peers is None:
-            # This node is the only voter: it does not ask a node that claims to lead, and leads again itself.
+        if self._ports.peers is None or self._is_closing:
+            # An only voter does not ask a node that claims to lead: it leads again itself. The others ask no
+            # more once they close, or a connection would outlive them.
             asyncio.get_running_loop().call_soon(answered, None)
         else:
             self._ports.peers.send(send, answered)

@@ -152,3 +152,17 @@ def test_a_damage_behind_a_snapshot_costs_what_is_behind_the_snapshot() -> None:
     loaded = reopened(files).load()
 
     assert (loaded.view.start_offset, loaded.view.end_offset) == (0, 4)
+
+
+def test_a_snapshot_for_which_a_disk_has_no_room_takes_none() -> None:
+    files = formatted(1)
+    storage = created(files, 1)
+    files.free_bytes = 1_000
+    records = [bytes(2_000)]
+    with pytest.raises(OSError, match="No space"):
+        storage.write_snapshot(
+            SnapshotId(1, 1), records, Membership(voters(1)), last_timestamp_ms=0, now_ms=0
+        )
+
+    assert storage.append_metadata([b"small"], epoch=1, now_ms=0) == 1
+    assert not [entry for entry in files.entries(FOLDER) if entry.name.endswith(".tmp")]

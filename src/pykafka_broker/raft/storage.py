@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.log.disk.environment import PASSING_ERRORS
 from pykafka_broker.log.disk.files import FileSystem, join
+from pykafka_broker.log.disk.names import TEMPORARY_SUFFIX
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.protocol.buffers import Buffer
@@ -391,7 +392,13 @@ class RaftStorage:
             now_ms=now_ms,
             epoch=snapshot_id.epoch,
         )
-        self._files.replace_file(self._path(snapshot_id), data, sync=True)
+        path = self._path(snapshot_id)
+        try:
+            self._files.replace_file(path, data, sync=True)
+        except OSError:
+            # What was written of it may fill the disk, so that the log could not grow.
+            self._files.remove(path + TEMPORARY_SUFFIX)
+            raise
 
     def trim(self, now_ms: int) -> None:
         """Drop the log before the second newest snapshot, and older snapshots."""

@@ -16,9 +16,10 @@ from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.metadata.snapshotter import SnapshotSettings, Snapshotter
 from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.driver import DriverPorts
-from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.raft.storage import RaftStorage, StoredSnapshot
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.support.metadata import FOLDER, VERSION, Node, Worker, open_metadata_log
@@ -223,6 +224,30 @@ async def test_a_committed_record_that_contradicts_the_others_stops_the_node() -
     follower.commit(leader.log.state.log_end_offset)
     assert [str(error) for error in follower.failures] == ["topic t0 is created a second time"]
     assert same_cluster(follower.image) == same_cluster(leader.image), "what came before is shown"
+
+    shown = follower.image
+    await leader.create_topics(NewTopic("later"))
+    follower.fetch(leader)
+    follower.commit(leader.log.state.log_end_offset)
+    assert follower.image is shown, "an image that lacks a record may lack a topic, whose logs would be deleted"
+
+
+async def test_a_received_snapshot_that_is_not_understood_stops_the_node_and_shows_nothing() -> None:
+    leader = await a_leader()
+    follower = Follower()
+    follower.fetch(leader)
+    follower.commit(leader.log.state.log_end_offset)
+    shown = follower.image
+    end_offset = leader.log.state.log_end_offset
+    unknown = StoredSnapshot(SnapshotId(end_offset, 1), (b"\x01\x63\x00\x00",))
+
+    follower.host.on_snapshot(unknown)
+    await leader.create_topics(NewTopic("later"))
+    follower.fetch(leader)
+    follower.commit(leader.log.state.log_end_offset)
+
+    assert [str(error) for error in follower.failures] == ["metadata record type 99 is unknown"]
+    assert follower.image is shown
 
 
 async def test_a_record_of_a_later_version_stops_the_node() -> None:

@@ -94,6 +94,9 @@ class RaftHost:
         if ports.peers is not None:
             self._lines = QuorumLines(local.key.node_id, ports.clock.now_ms)
         self._loaded: Loaded | None = None
+        #: `fail` was called: nothing more is handed over, because an image without the records that could not
+        #: be read may lack topics, whose logs would be deleted.
+        self._has_failed = False
         #: The offset of the first batch that has not been handed over.
         self._next_offset = 0
         self._appended = AppendedBatches()
@@ -271,6 +274,7 @@ class RaftHost:
     def fail(self, what: str, error: Exception) -> None:
         """The log can no longer be written or read: tell the controller and the node."""
         logger.error("The metadata log cannot be %s: %s", what, error)
+        self._has_failed = True
         self.resign(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
         self._report_failure(error)
 
@@ -326,6 +330,8 @@ class RaftHost:
 
     def on_snapshot(self, snapshot: StoredSnapshot) -> None:
         """The log restarts at the end of a snapshot that the leader has sent."""
+        if self._has_failed:
+            return
         snapshot_id, values = snapshot
         self._next_offset = snapshot_id.end_offset
         try:
@@ -335,6 +341,8 @@ class RaftHost:
 
     def on_commit(self, offset: int) -> None:
         """Everything below `offset` is committed: hand over the remaining batches below it."""
+        if self._has_failed:
+            return
         while self._uncommitted and self._uncommitted[0][0] <= offset:
             self.commits += 1
             self.commit_ns += processing_ns() - self._uncommitted.popleft()[1]

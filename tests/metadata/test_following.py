@@ -229,7 +229,9 @@ async def test_a_committed_record_that_contradicts_the_others_stops_the_node() -
     await leader.create_topics(NewTopic("later"))
     follower.fetch(leader)
     follower.commit(leader.log.state.log_end_offset)
-    assert follower.image is shown, "an image that lacks a record may lack a topic, whose logs would be deleted"
+    assert follower.image is shown, (
+        "an image that lacks a record may lack a topic, whose logs would be deleted"
+    )
 
 
 async def test_a_received_snapshot_that_is_not_understood_stops_the_node_and_shows_nothing() -> None:

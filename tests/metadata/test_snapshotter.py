@@ -89,3 +89,16 @@ async def test_a_snapshot_that_cannot_be_written_costs_nothing() -> None:
     await node.close()
     assert node.storage.snapshots() == [(0, 0)]
     assert node.failures == []
+
+
+async def test_an_old_snapshot_that_cannot_be_removed_hides_no_newer_one() -> None:
+    node = Node(snapshots=SnapshotSettings(bytes_between_snapshots=1_000))
+    await node.start()
+    node.files.fail("remove", errno.EACCES, path=".checkpoint", times=100)
+    for number in range(40):
+        await node.create_topics(NewTopic(f"t{number}"))
+    state = node.replica.host.state
+    assert state is not None
+    assert state.log.start_offset == node.log.state.log_start_offset > 0
+    assert state.log.snapshots == node.storage.snapshot_files()
+    await node.close()

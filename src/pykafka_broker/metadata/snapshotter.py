@@ -103,6 +103,6 @@ class Snapshotter:
             logger.exception("A snapshot of the metadata could not be written")
         else:
             logger.info("Wrote the metadata snapshot %s", snapshot_id.file_name)
-            self._on_change()
         finally:
             self._writing = None
+        self._on_change()  # also after an error: the log may have been trimmed before it

@@ -91,14 +91,18 @@ async def test_a_snapshot_that_cannot_be_written_costs_nothing() -> None:
     assert node.failures == []
 
 
-async def test_an_old_snapshot_that_cannot_be_removed_hides_no_newer_one() -> None:
+async def test_an_old_snapshot_that_cannot_be_removed_neither_hides_nor_keeps_others() -> None:
     node = Node(snapshots=SnapshotSettings(bytes_between_snapshots=1_000))
     await node.start()
-    node.files.fail("remove", errno.EACCES, path=".checkpoint", times=100)
     for number in range(40):
         await node.create_topics(NewTopic(f"t{number}"))
+        if number == 10:
+            old = max(node.storage.snapshots())
+            node.files.fail("remove", errno.EACCES, path=old.file_name, times=100)
     state = node.replica.host.state
     assert state is not None
-    assert state.log.start_offset == node.log.state.log_start_offset > 0
+    assert state.log.start_offset == node.log.state.log_start_offset > old.end_offset
     assert state.log.snapshots == node.storage.snapshot_files()
+    assert [found.snapshot_id for found in state.log.snapshots][:1] == [old]
+    assert len(state.log.snapshots) == 3, "this one, and the two newest"
     await node.close()

@@ -401,15 +401,25 @@ class RaftStorage:
             raise
 
     def trim(self, now_ms: int) -> None:
-        """Drop the log before the second newest snapshot, and older snapshots."""
+        """Drop the log before the second newest snapshot, and older snapshots.
+
+        Raises:
+            OSError: a snapshot could not be removed; all else is done.
+        """
         kept = self._kept_snapshot()
         if kept == BOOTSTRAP_SNAPSHOT:
             return
         self.log.trimmer.delete_records(kept.end_offset)
         self.log.trimmer.apply_retention(now_ms)
+        failure: OSError | None = None
         for snapshot_id in self.snapshots():
             if BOOTSTRAP_SNAPSHOT < snapshot_id < kept:
-                self._files.remove(self._path(snapshot_id))
+                try:
+                    self._files.remove(self._path(snapshot_id))
+                except OSError as error:
+                    failure = error
+        if failure is not None:
+            raise failure
 
     def _path(self, snapshot_id: SnapshotId) -> str:
         return join(self.log.directory, snapshot_id.file_name)

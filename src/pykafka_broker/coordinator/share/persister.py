@@ -34,7 +34,7 @@ from pykafka_broker.coordinator.share.service import ShareService
 from pykafka_broker.machine.lines import Lines
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.wait import Wait
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -134,9 +134,10 @@ class Persister:
                     return answer
                 decision = after_refusal(attempts, kind.deed, refusal)
             if isinstance(decision, Refusal):
-                logger.error(
-                    "Unable to %s for key %s: %s", kind.deed, coordinator_key(question.key), decision.message
-                )
+                # A client may have named a partition that cannot be.
+                level = logging.WARNING if decision.error is ErrorCode.INVALID_REQUEST else logging.ERROR
+                key = coordinator_key(question.key)
+                logger.log(level, "Unable to %s for key %s: %s", kind.deed, key, decision.message)
                 return kind.refused(decision)
             if await self._pause(decision.pause_ms):
                 attempts = decision.attempts

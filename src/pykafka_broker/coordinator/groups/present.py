@@ -242,22 +242,25 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
             shows = f"pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 100"
             again.append(_Place(-for_ms, name, offset, text, shows))
         elif is_at_rest and min(for_ms, held_ms) > _committed_within_ms(at.group):
-            holder = holders.get((topic, number))
-            holds = "The group has" if holder is None else f"{who(holder)} holds"
-            advice = NOT_MOVING if at.group.members else ""
-            place = f"{name} ({lag} behind, last commit {duration(for_ms)} ago)"
-            if committed is None:
-                advice = NOTHING_COMMITTED
-                place = f"{name} ({lag}, no commit in the {duration(for_ms)} since it was assigned)"
-            elif holder is not None and held_ms < for_ms:
-                place = f"{name} ({lag} behind, no commit in the {duration(held_ms)} since it was assigned)"
-            if holder is not None and _session(at, at.group, holder).is_silent:
-                advice = ""  # what to do is said with its silence
-            held.setdefault((holds, advice), []).append(place)
+            holder, is_committed = holders.get((topic, number)), committed is not None
+            behind_by = f"{lag} behind" if is_committed else lag
+            last = f"last commit {duration(for_ms)} ago"
+            if not is_committed or (holder is not None and held_ms < for_ms):
+                last = f"no commit in the {duration(held_ms)} since it was assigned"
+            told = _holding(at, holder, is_committed=is_committed)
+            held.setdefault(told, []).append(f"{name} ({behind_by}, {last})")
     if again:
         yield from _failing(sorted(again)[:MOST_PARTITIONS])
     for (holds, advice), places in held.items():
         yield f"{holds} {listed(places)}.", advice
+
+
+def _holding(at: Moment, holder: Any, *, is_committed: bool) -> Told:
+    """Who holds a partition in which nothing is committed now, and what to do."""
+    holds = "The group has" if holder is None else f"{who(holder)} holds"
+    if not at.group.members or (holder is not None and _session(at, at.group, holder).is_silent):
+        return holds, ""  # of a silent member, that is said with its silence
+    return holds, NOT_MOVING if is_committed else NOTHING_COMMITTED
 
 
 class _Place(NamedTuple):

@@ -120,11 +120,10 @@ class Compaction:
         self._is_cut = False
         state, config = self._state, self._state.config
         ends = segment_ends(state.segments, state.log_end_offset)
+        # Without the active one, which a truncation since `dirt` may have made of a closed one.
         segments = [
             SegmentToClean(segment.base_offset, end, segment.size)
-            for segment, end in zip(
-                state.segments[:-1], ends, strict=False
-            )  # a truncation may have come since
+            for segment, end in zip(state.segments[:-1], ends[:-1], strict=True)
             if segment.base_offset < dirt.first_uncleanable_offset
         ]
         if not segments:

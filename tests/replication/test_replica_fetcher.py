@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -47,9 +48,9 @@ LEADER, FOLLOWER = 1, 2
 BACKOFF_MS = 1_000
 
 
-def log_of(number: int, **settings: Any) -> PartitionLog:
+def log_of(number: int, files: MemoryFiles | None = None, **settings: Any) -> PartitionLog:
     identity = LogIdentity(f"/logs/orders-{number}", "orders", number, TOPIC_ID)
-    return create_log(Environment(MemoryFiles()), identity, LogConfig(**settings))
+    return create_log(Environment(files or MemoryFiles()), identity, LogConfig(**settings))
 
 
 class Leader:
@@ -151,6 +152,7 @@ class Disks:
     def __init__(self) -> None:
         self.deferred_files = FilesAtOnce()
         self.truncated: list[int] = []
+        self.refused: list[OSError] = []
         self.is_late = False
 
     async def checkpoint_truncated(self, log: PartitionLog) -> bool:
@@ -164,7 +166,7 @@ class Disks:
         return False
 
     def write_failed(self, log: PartitionLog, error: OSError) -> None:
-        log.state.offline = error
+        self.refused.append(error)
 
 
 class Node:
@@ -373,6 +375,27 @@ async def test_a_cut_log_does_not_grow_in_the_next_leader_epoch_either_before_th
         await node.until(lambda: values(here) == [b"same", b"kept"])
     assert node.disks.truncated == [1, 1, 1]
     assert here.state.epochs.entries == led.state.epochs.entries
+
+
+async def test_a_truncation_that_the_disk_refuses_for_a_while_is_tried_again() -> None:
+    """Before, the replica was not followed any more until the next leader epoch."""
+    files = MemoryFiles()
+    led, here = log_of(0), log_of(0, files, segment_bytes=150)
+    for log in (led, here):
+        append(log, b"same", epoch=1)
+    for number in range(4):
+        append(here, b"lost %d" % number, epoch=2)
+    append(led, b"kept", epoch=3)
+    files.fail("remove", errno.EMFILE, path=".log", skip=1)
+    async with following(led) as node:
+        node.follow(here)
+        await node.until(lambda: node.disks.refused)
+        await settle()
+        assert 1 < here.state.log_end_offset < 5, "a part of it is gone"
+
+        await node.clock.pass_time(BACKOFF_MS)
+        await node.until(lambda: values(here) == [b"same", b"kept"])
+    assert node.disks.truncated[-1] == 1
 
 
 async def test_a_follower_before_the_leaders_start_begins_anew_there() -> None:

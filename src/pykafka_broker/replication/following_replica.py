@@ -8,7 +8,7 @@ recovery point is on disk before new records replace the removed ones (`checkpoi
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from typing import Protocol
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -183,7 +183,7 @@ class FollowingReplica:
 
     # --- the log ----------------------------------------------------------------------------------
 
-    async def _carry_out(self, effects: Iterable[Effect], data: PartitionData | None) -> None:
+    async def _carry_out(self, effects: tuple[Effect, ...], data: PartitionData | None) -> None:
         """Carry out the core's decision; a failure stops or holds back only this partition."""
         name, log = self._ports.fetcher_name, self.partition.log
         try:
@@ -203,8 +203,12 @@ class FollowingReplica:
             self._refused(error)
         except OSError as error:
             logger.error("%s %s cannot be truncated: %s", name, log.name, error)
-            self._ports.logs.write_failed(self.partition.log, error)
-            self._following = rules.stopped(self._following)
+            self._ports.logs.write_failed(log, error)
+            if log.state.offline is None:  # a full disk, or too many open files: it is tried again
+                self._todo = () if effects is rules.APPENDS else effects
+                self._following = rules.held_back(self._following, self._retry_at_ms())
+            else:
+                self._following = rules.stopped(self._following)
         except Exception:
             logger.exception("%s %s is not followed any more", name, log.name)
             self._following = rules.stopped(self._following)
@@ -263,13 +267,16 @@ class FollowingReplica:
                 state.high_watermark,
             )
         end_before = state.log_end_offset
-        if is_reset:
-            log.trimmer.reset_to(offset)
-        else:
-            log.trimmer.truncate_to(offset)
-        self._following = rules.at_log_end(self._following, state)
-        if state.log_end_offset != end_before:
-            self.partition.is_unsettled = True
+        try:
+            if is_reset:
+                log.trimmer.reset_to(offset)
+            else:
+                log.trimmer.truncate_to(offset)
+        finally:  # a part of it may be gone, also if the disk refuses to go on
+            self._following = rules.at_log_end(self._following, state)
+            if state.log_end_offset != end_before:
+                self.partition.is_unsettled = True
+        if self.partition.is_unsettled:
             await self._settle()
 
     async def _settle(self) -> None:

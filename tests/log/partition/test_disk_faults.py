@@ -10,6 +10,7 @@ import pytest
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import DiskEvents, Environment, FileJobs
+from pykafka_broker.log.disk.files import Entry
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.new_partition import create_log
@@ -182,6 +183,42 @@ def test_a_truncation_that_a_read_only_disk_refuses_leaves_a_log_without_a_hole(
     log.trimmer.truncate_to(1)
     append(log, b"next")
     assert values(log) == values(reopened(files.killed())) == [b"0", b"next"]
+
+
+def test_a_truncation_whose_producers_could_not_be_read_reads_them_when_it_is_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before, a producer who sent again what had been cut off was told that it is written."""
+    files = MemoryFiles()
+    log = new_log(files)
+    produce(log, 1, 0)
+    produce(log, 1, 1)
+
+    def entries(directory: str) -> list[Entry]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="Too many open files"):
+        patched.setattr(files, "entries", entries)
+        log.trimmer.truncate_to(1)
+
+    log.trimmer.truncate_to(1)
+
+    assert not produce(log, 1, 1).duplicate
+    assert values(log) == [b"v", b"v"]
+
+
+def test_a_new_beginning_that_the_disk_refuses_takes_the_log_out_of_service() -> None:
+    """Before, the log went on with segments whose files were gone: acknowledged records were lost."""
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, b"a")
+    files.fail("create", errno.EMFILE)
+    with pytest.raises(OSError, match="Too many open files"):
+        log.trimmer.reset_to(1000)
+
+    assert refused(log, b"b") is ErrorCode.KAFKA_STORAGE_ERROR
+    again = reopened(files.killed(), log_start_offset=1000)
+    assert append(again, b"c").first_offset == 1000
 
 
 def test_a_broken_disk_is_reported_and_a_full_one_is_not() -> None:

@@ -189,6 +189,8 @@ class LogTrimmer:
         if offset >= state.log_end_offset:
             # An epoch without a record here is part of the other history as well.
             self._epoch_file.truncate_from_end(offset)
+            if state.producers.end_offset != state.log_end_offset:  # an earlier truncation could not do it
+                self._rebuild_producers()
             return
         if offset < state.segments[0].base_offset:
             self.reset_to(offset)
@@ -213,7 +215,18 @@ class LogTrimmer:
             self._rebuild_producers()
 
     def reset_to(self, offset: int) -> None:
-        """Throw everything away and start empty at `offset`. May wait for disks."""
+        """Throw everything away and start empty at `offset`. May wait for disks.
+
+        Raises:
+            OSError: the disk refused; this log is out of service, because some of its files are gone.
+        """
+        try:
+            self._reset_to(offset)
+        except OSError as error:
+            self._state.offline = error
+            raise
+
+    def _reset_to(self, offset: int) -> None:
         state = self._state
         logger.info("%s: starting over at offset %d", state.name, offset)
         self._density.copies_gaps()

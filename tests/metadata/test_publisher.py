@@ -103,6 +103,25 @@ async def test_a_preparation_that_fails_is_logged_and_the_image_published(
     assert "could not be prepared in advance" in caplog.text
 
 
+async def test_the_error_of_a_subscriber_is_logged_and_counted_and_keeps_the_image_from_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Before, those after it never heard of this image, and who waited for it was not answered."""
+    publisher = MetadataPublisher("c")
+    seen = []
+
+    def fails(old: ClusterImage, new: ClusterImage) -> None:
+        raise ValueError("a value that it does not expect")
+
+    publisher.subscribe(fails)
+    publisher.subscribe(lambda old, new: seen.append(sorted(new.topics)))
+    publisher.watch(lambda image, offset: seen.append(offset))
+    publisher.commit(topic("a", 0))
+    await publisher.published(1)
+    assert (seen, publisher.apply_errors) == ([["a"], 1], 1)
+    assert "Unhandled error publishing the new metadata image ending at 0 with publisher" in caplog.text
+
+
 async def test_it_has_caught_up_when_all_is_published_that_the_quorum_has_committed() -> None:
     publisher = MetadataPublisher("c")
     prepared = asyncio.Event()

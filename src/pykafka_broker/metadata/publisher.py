@@ -4,8 +4,9 @@
 
 Every part of a node that acts on metadata subscribes, and sees each image once, with the one before it.
 Watchers are called after all subscribers. They answer requests, so the next request to this node sees the
-changes of an answered one. Slow work (making folders of thousands of new partitions) is done before an image
-is published, while the node works with the old image: see `prepare_with`.
+changes of an answered one. An error of one is logged and counted, and the others are called. Slow work
+(making folders of thousands of new partitions) is done before an image is published, while the node works
+with the old image: see `prepare_with`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class MetadataPublisher:
     def __init__(self, cluster_id: str = "") -> None:
         self.begin(cluster_id)
         self._published_offset = 0
+        #: Calls of subscribers and watchers that have failed: a part of this node missed an image.
+        self.apply_errors = 0
         #: The offset after the newest replayed record, and the offset after the newest committed image.
         self._taken_in = self._committed = 0
         self._subscribers: list[Subscriber] = []
@@ -217,18 +220,25 @@ class MetadataPublisher:
             logger.exception("What the metadata asks for could not be prepared in advance")
         next_offset, image = self._unpublished.popleft()
         self._preparing = None
+        self._publish(image, next_offset)
+        self._publish_committed()
+
+    def _tell(self, called: Callable[..., None], *arguments: object) -> None:
+        """Call a subscriber or a watcher. As in Kafka, its error keeps no other part from the image."""
         try:
-            self._publish(image, next_offset)
-        finally:
-            self._publish_committed()
+            called(*arguments)
+        except Exception:
+            self.apply_errors += 1
+            text = "Unhandled error publishing the new metadata image ending at %d with publisher %s"
+            logger.exception(text, self._published_offset - 1, getattr(called, "__qualname__", called))
 
     def _publish(self, image: ClusterImage, next_offset: int) -> None:
         old, self._image = self._image, image
         self._published_offset = next_offset
         for subscriber in tuple(self._subscribers):
-            subscriber(old, image)
+            self._tell(subscriber, old, image)
         for watcher in self._watchers:
-            watcher(image, next_offset)
+            self._tell(watcher, image, next_offset)
         waiting, self._waiting = self._waiting, []
         for is_reached, waiter in waiting:
             if waiter.done():

@@ -323,6 +323,11 @@ FAMILIES = (
         "The last metadata record that this broker has published.",
         lambda node: node.metadata.published_offset - 1,
     ),
+    _metadata(
+        "metadata-apply-error-count",
+        "Errors of parts of this broker at published metadata.",
+        lambda node: node.metadata.apply_errors,
+    ),
     Family(
         "kafka_brokers",
         "gauge",

@@ -65,8 +65,8 @@ REASONS = (
         "controller.",
     ),
     (
-        "`MetadataErrorCount`, `metadata-load-error-count`, `metadata-apply-error-count`",
-        "A node that cannot read or apply metadata stops.",
+        "`MetadataErrorCount`, `metadata-load-error-count`",
+        "A node that cannot read metadata stops.",
     ),
     (
         "`remainingSegmentsToRecover`",

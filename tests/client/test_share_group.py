@@ -182,6 +182,16 @@ class TestASession:
             (5, b"5", 1),
         ]
 
+    def test_gives_the_records_of_a_partition_before_the_error_of_another(self) -> None:
+        session = ShareSession(member(), TOPIC_ID)
+        fetch(session, 0, 1)
+        denied = data(partition=1, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        found = session.fetched(answer(data(batch(0, 1), (0, 0, 1)), denied))
+        assert [each.record.offset for each in found] == [0]
+        fetch(session, 0, 1)
+        with pytest.raises(KafkaError):
+            session.fetched(answer(data(), denied))
+
     def test_acknowledges_with_the_next_fetch_and_gaps_by_itself(self) -> None:
         session = ShareSession(member(), TOPIC_ID)
         fetch(session, 0)

@@ -120,6 +120,13 @@ def test_a_node_more_is_as_the_last_one_with_its_roles_and_no_first_voter(tmp_pa
     assert len(set(ports)) == 4
 
 
+def test_a_node_more_that_was_interrupted_does_not_block_the_next(tmp_path: Path) -> None:
+    folder = made(tmp_path, Layout(combined=1))
+    folder.node(2).mkdir()
+    assert folder.add_node() == 2
+    assert folder.node_ids() == [1, 2]
+
+
 def test_a_node_more_may_have_roles_that_no_other_has(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path)
     folder.create(Layout(combined=1), 0, {"num.partitions": "4"})

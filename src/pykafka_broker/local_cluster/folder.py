@@ -82,9 +82,9 @@ class ClusterFolder:
         data_dirs = {node_id: str(self.node(node_id) / "data") for node_id in roles}
         for node_id, keys in properties(layout, ports, data_dirs, overrides).items():
             self.node(node_id).mkdir(parents=True)
-            self.properties_file(node_id).write_text(_as_properties(keys))
+            _write(self.properties_file(node_id), keys)
         # Written last, under its name at once: a folder with it is complete.
-        self._write_plan({"cluster.id": uuid_text(_new_id()), "initial.controllers": voters})
+        _write(self._plan, {"cluster.id": uuid_text(_new_id()), "initial.controllers": voters})
 
     def check_layout(self, asked: Layout) -> None:
         """Check that the cluster has the nodes that are asked for.
@@ -138,8 +138,9 @@ class ClusterFolder:
             keys.setdefault(AUTO_JOIN, "true")
         else:
             keys.pop(AUTO_JOIN, None)
-        self.node(node_id).mkdir()
-        self.properties_file(node_id).write_text(_as_properties(keys))
+        # An interrupted call may have left the folder without keys.
+        self.node(node_id).mkdir(exist_ok=True)
+        _write(self.properties_file(node_id), keys)
         _format(self.config(node_id), None)
         return node_id
 
@@ -170,7 +171,7 @@ class ClusterFolder:
         for node_id in wanted:
             _format(configs[node_id], None if node_id in lost else plan["initial.controllers"])
         if FORMATTED not in plan:
-            self._write_plan({**plan, FORMATTED: "true"})
+            _write(self._plan, {**plan, FORMATTED: "true"})
         return lost
 
     def _check_majority(self, lost: Collection[int]) -> None:
@@ -196,11 +197,6 @@ class ClusterFolder:
         if AUTO_JOIN not in _read_properties(file):
             with file.open("a") as keys:
                 keys.write(f"\n{AUTO_JOIN}=true\n")
-
-    def _write_plan(self, keys: Mapping[str, str]) -> None:
-        from pykafka_broker.log.disk.files import OsFileSystem
-
-        OsFileSystem().replace_file(str(self._plan), _as_properties(keys).encode(), sync=True)
 
     # -- the nodes
     # ------------
@@ -364,10 +360,14 @@ def _next_port(after: int, taken: Collection[int]) -> int:
     raise OSError(errno.EADDRINUSE, f"no port above {after} is free")
 
 
-def _as_properties(keys: Mapping[str, str]) -> str:
+def _write(path: Path, keys: Mapping[str, str]) -> None:
+    """Write a whole file of properties, or none."""
     import javaproperties
 
-    return "".join(f"{javaproperties.join_key_value(key, value)}\n" for key, value in keys.items())
+    from pykafka_broker.log.disk.files import OsFileSystem
+
+    text = "".join(f"{javaproperties.join_key_value(key, value)}\n" for key, value in keys.items())
+    OsFileSystem().replace_file(str(path), text.encode(), sync=True)
 
 
 def _read_properties(path: Path) -> dict[str, str]:

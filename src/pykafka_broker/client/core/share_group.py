@@ -186,21 +186,25 @@ class ShareSession:
         """The records in an answer.
 
         Raises:
-            KafkaError: the leader refuses the request. After an error in `NO_SESSION` the next `fetch` begins
+            KafkaError: the leader refuses the request, or a partition while no other has records: acquired
+                records are not dropped, and the next answer has the error again. After an error in `NO_SESSION` the next `fetch` begins
                 a new session.
         """
         self._went_on(response.error_code, response.error_message)
         self.has_moved = False
         found: list[Acquired] = []
+        refusal: KafkaError | None = None
         for topic in response.responses:
             for answer in topic.partitions:
                 self._note(answer.partition_index, answer.acknowledge_error_code)
                 if answer.error_code in RETRIABLE:
                     self.has_moved = True
                 elif answer.error_code:
-                    raise KafkaError(error_of(answer.error_code), answer.error_message)
+                    refusal = KafkaError(error_of(answer.error_code), answer.error_message)
                 else:
                     found += self._records(answer)
+        if refusal is not None and not found:
+            raise refusal
         return found
 
     def _records(self, answer: share_fetch.PartitionData) -> Iterator[Acquired]:

@@ -20,6 +20,7 @@ from pykafka_broker.apis.denials import refusal_of_configs
 from pykafka_broker.apis.needs import partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import LOGGERS, tell
+from pykafka_broker.cluster.broker_names import broker_id_of
 from pykafka_broker.controller.core.configs import why_malformed
 from pykafka_broker.controller.core.events import AlterConfigsResult, ConfigChange, IncrementalAlterConfigs
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -95,9 +96,8 @@ def _alter_logger(
         return refused(denial, denial.message if needed is AclOperation.CLUSTER_ACTION else None)
     if malformed := why_malformed(change):
         return refused(*malformed)
-    try:
-        node_id = int(change.name)
-    except ValueError:
+    node_id = broker_id_of(change.name)
+    if node_id is None:
         return refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {change.name}")
     if node_id != ctx.node.metadata.node_id:
         text = f"Unexpected node id. Expected {ctx.node.metadata.node_id}, but received {change.name}"

@@ -14,6 +14,7 @@ from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from pykafka_broker.cluster.broker_names import broker_id_of
 from pykafka_broker.config.broker import BROKER, SYNONYMS
 from pykafka_broker.config.groups import broker_keys
 from pykafka_broker.config.keys import REQUIRED, ConfigType, Key, render
@@ -139,11 +140,11 @@ def parse_broker_id(name: str) -> int:
     Raises:
         KafkaError: INVALID_REQUEST.
     """
-    try:
-        return int(name)
-    except ValueError:
+    broker_id = broker_id_of(name)
+    if broker_id is None:
         text = f"Broker id must be an integer, but it is: {name}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, text) from None
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    return broker_id
 
 
 def describe_topic(configs: DynamicConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:

@@ -104,7 +104,7 @@ def parse_http_listeners(key: str, entries: tuple[str, ...]) -> tuple[Endpoint, 
 def _endpoint(entry: str, protocols: dict[str, str]) -> Endpoint:
     name, separator, address = entry.partition("://")
     host, colon, port = address.rpartition(":")
-    if not (name and separator and colon and port.lstrip("-").isdecimal()):
+    if not (name and separator and colon and port.removeprefix("-").isdecimal()):
         raise ConfigError(f"Unable to parse {entry} to a broker endpoint")
     listener = name.upper()
     if listener not in protocols:

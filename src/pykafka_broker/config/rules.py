@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pykafka_broker.cluster.broker_names import broker_id_of
 from pykafka_broker.config.broker import BROKER
 from pykafka_broker.config.client_metrics import CLIENT_METRICS, matchers_of
 from pykafka_broker.config.group import GROUP
@@ -76,13 +77,11 @@ class TableRules:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
             validate_topic_configs(new, self.configs.current)
-        elif resource_type == BROKER_RESOURCE:
-            _check_broker_name(name)
         elif resource_type == GROUP_RESOURCE:
             validate_group_configs(name, new, self.configs.current)
         elif resource_type == CLIENT_METRICS_RESOURCE:
             validate_client_metrics_configs(name, new)
-        else:
+        elif resource_type != BROKER_RESOURCE:  # brokers check their own values
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 
     def _explain_unknown(self, resource_type: int, new: Mapping[str, str]) -> None:
@@ -120,16 +119,6 @@ class TableRules:
     def static(self, key: str) -> str | None:
         """The value of a broker key in this node's own configuration, else the default."""
         return self.configs.static.originals.get(key) or self.default(BROKER_RESOURCE, key)
-
-
-def _check_broker_name(name: str) -> None:
-    if not name:
-        return
-    if not name.lstrip("-").isdecimal():
-        text = "Unable to parse broker name as a base 10 number."
-        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
-    if int(name) < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
 
 
 def validate_group_configs(name: str, new: Mapping[str, str], config: BrokerConfig) -> None:
@@ -205,10 +194,11 @@ def validate_broker_configs(name: str, new: Mapping[str, str], configs: DynamicC
     """
     node_id = configs.static.node_id
     if name:
-        if not name.lstrip("+-").isdecimal():
+        broker_id = broker_id_of(name)
+        if broker_id is None:
             text = f"Node id must be an integer, but it is: {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
-        if int(name) != node_id:
+        if broker_id != node_id:
             text = f"Unexpected broker id, expected {node_id}, but received {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     for reason, names in (

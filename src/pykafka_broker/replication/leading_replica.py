@@ -480,7 +480,7 @@ class LeadingReplica:
             self._take(TimePassed(self._ports.clock.monotonic_ms(), self._log_offsets()))
 
     def check_controller(self, silent_for_ms: int | None) -> bool:
-        """`silent_for_ms`: how long the controller has not answered this broker; None while it answers.
+        """`silent_for_ms` is that of `ReplicaManager.check_controller`.
 
         Returns whether the partition has just been cut off: an in-sync follower is silent as well, so another
         broker may lead, and nothing is committed here. Producers with acks=all are then sent to the leader

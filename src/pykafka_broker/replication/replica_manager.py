@@ -241,8 +241,8 @@ class ReplicaManager:
                 leading.check_lag()
 
     def check_controller(self, silent_for_ms: int | None) -> None:
-        """`silent_for_ms`: how long the controller has been silent, once the session time-out has passed;
-        None while it answers.
+        """`silent_for_ms`: the session time-out, if the controller has been silent for that long; None while
+        it answers.
         """
         if silent_for_ms is None and not self._is_controller_silent:
             return

@@ -1,10 +1,10 @@
 """The plan of a Fetch's answer: for each partition its answer without records, and the read of its records.
 
-Planning looks up an index and reads no data. It changes only `waits` (`Waits`): it notes the log and the
-leader epoch of each partition, and that a partition without records or news is settled. So a parked fetch is
-planned again each time it is woken, but its settled partitions are skipped until their logs move. The
-progress of a follower is in `progress`, to be reported once. The first non-empty partition returns at least
-one whole batch, even above both limits (KIP-74).
+Planning looks up an index and reads no data. Beside a count of requests it changes only `waits` (`Waits`): it
+notes the log and the leader epoch of each partition, and that a partition without records or news is settled.
+So a parked fetch is planned again each time it is woken, but its settled partitions are skipped until their
+logs move. The progress of a follower is in `progress`, to be reported once. The first non-empty partition
+returns at least one whole batch, even above both limits (KIP-74).
 """
 
 from __future__ import annotations

@@ -186,9 +186,9 @@ class ShareSession:
         """The records in an answer.
 
         Raises:
-            KafkaError: the leader refuses the request, or a partition while no other has records: acquired
-                records are not dropped, and the next answer has the error again. After an error in `NO_SESSION` the next `fetch` begins
-                a new session.
+            KafkaError: the leader refuses the request. After an error in `NO_SESSION` the next `fetch` begins
+                a new session. Or it refuses a partition, and no other has records; with records, which must
+                not be lost, the error is left to the next answer.
         """
         self._went_on(response.error_code, response.error_message)
         self.has_moved = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pykafka_broker.cluster.broker_names import broker_id_of
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.controller.core.events import (
@@ -57,9 +58,10 @@ def refused_by_broker(
     if resource.resource_type not in _ALTERABLE:
         return ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}"
     if resource.resource_type == ResourceType.BROKER and resource.name:
-        if not _is_integer(resource.name):
+        broker_id = broker_id_of(resource.name)
+        if broker_id is None:
             return ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {resource.name}"
-        if int(resource.name) != node_id:
+        if broker_id != node_id:
             text = f"Unexpected broker id, expected {node_id}, but received {resource.name}"
             return ErrorCode.INVALID_REQUEST, text
     return None
@@ -258,10 +260,11 @@ def _check_name(resource_type: ResourceType, name: str) -> None:
     if resource_type == ResourceType.GROUP and not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     if resource_type == ResourceType.BROKER and name:
-        if not _is_integer(name):
+        broker_id = broker_id_of(name)
+        if broker_id is None:
             text = "Unable to parse broker name as a base 10 number."
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
-        if int(name) < 0:
+        if broker_id < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
 
 
@@ -272,7 +275,7 @@ def _check_existence(state: ControllerState, resource_type: ResourceType, name: 
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     if resource_type == ResourceType.BROKER and name:
         known = {state.rules.node_id, *state.rules.voters, *image.brokers, *image.controllers}
-        if int(name) not in known:
+        if broker_id_of(name) not in known:
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
 
 
@@ -305,8 +308,3 @@ def _clear_elr_records(state: ControllerState, records: Iterable[object]) -> lis
 
 def _config(resource_type: int, resource_name: str, name: str, value: str | None) -> m.ConfigRecord:
     return m.ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
-
-
-def _is_integer(text: str) -> bool:
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    return digits.isascii() and digits.isdigit()

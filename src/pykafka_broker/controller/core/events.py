@@ -1,6 +1,7 @@
 """The events of the controller, and its results: plain frozen values.
 
-An event holds only what is asked for; the time and random bits are in `Moment`. Results have the error
+An event holds what is asked for, and what the core cannot look up itself (`unknown_hosts`,
+`kraft_version_refusal`); the time and random bits are in `Moment`. Results have the error
 codes and texts of Kafka 4.3; `message` is None where Kafka sends null. Where handlers themselves answer for
 some items of a request, the event for the others has `refused`: the answer if it is refused as a whole.
 """

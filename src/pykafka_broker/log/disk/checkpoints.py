@@ -168,7 +168,7 @@ def decode_meta_properties(data: bytes) -> MetaProperties:
     if values.get("version") not in ("0", "1"):
         raise MalformedFile(f"meta.properties has the unknown version {values.get('version')!r}")
     node_id = values.get("node.id", values.get("broker.id"))
-    if node_id is not None and not node_id.lstrip("-").isdecimal():
+    if node_id is not None and not node_id.removeprefix("-").isdecimal():
         raise MalformedFile(f"meta.properties has the node id {node_id!r}")
     if values["version"] != "0":
         for key in ("cluster.id", "node.id"):

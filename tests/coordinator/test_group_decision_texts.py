@@ -31,6 +31,7 @@ from pykafka_broker.coordinator.groups.present import (
     INTERVALS,
     NOT_MOVING,
     NOTHING_COMMITTED,
+    WITHOUT_HOLDER,
     Moment,
     behind,
     comings,
@@ -183,8 +184,8 @@ def test_a_member_that_is_killed_ends_a_rebalance_with_its_session_and_is_not_ca
     assert world.members() == [
         (
             f"The group waits for member {killed} (127.0.0.1) to join again, 0 ms so far. It has sent no "
-            "heartbeat for 6 s: it has stopped, is dead, or is cut off. The group goes on without it in "
-            "39 s, when its session ends (session.timeout.ms=45000).",
+            "heartbeat for 6 s. The group goes on without it in 39 s, when its session ends "
+            "(session.timeout.ms=45000).",
             SILENT,
         )
     ]
@@ -280,7 +281,7 @@ def test_a_member_holds_partitions_whose_offset_it_does_not_commit() -> None:
     holds = f"Member {member} (127.0.0.1) holds"
     committed = "orders-0 (120 records behind, last commit 18 s ago)"
     not_committed = "orders-4 (3 records, no commit in the 18 s since it was assigned)"
-    without_holder = f"The group has orders-2 (1 record behind, last commit 18 s ago). {NOT_MOVING}"
+    without_holder = f"No member holds orders-2 (1 record behind, last commit 18 s ago). {WITHOUT_HOLDER}"
     assert world.members()[0][0].startswith(f"Member {member} (127.0.0.1) has sent no heartbeat for 9 s.")
     assert world.behind(ends) == [f"{holds} {committed}, {not_committed}. ", without_holder]
     world.heartbeat(member, 2)
@@ -338,22 +339,40 @@ def test_members_that_fail_at_one_record_again_and_again_lead_to_it() -> None:
 
     assert world.comings()[0][0].endswith(": client at 127.0.0.1 joined 4 times and left 4 times.")
     assert world.behind(ends) == [
-        "Members joined 3 times and went 3 times since an offset of orders-5 was committed, 10.5 s ago: it "
-        "is 120 records behind. If each fails at the same record, it is at orders-5 offset 236 or after it: "
+        "orders-5 is 120 records behind. Since its last commit, 10.5 s ago, members joined 3 times and went "
+        "3 times. If each fails at the same record, it is at orders-5 offset 236 or after it: "
         "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 100`"
     ]
     first, second = world.behind(ends | {("orders", 7): 12})
-    assert first.endswith(" ago: it is 120 records behind. ")
+    assert first.startswith("orders-5 is 120 records behind. Since ")
     assert second.endswith(
-        " ago: it is 3 records behind. If each fails at the same record, it is in one of these partitions, "
-        "at its offset or after it: "
+        " ago, members joined 3 times and went 3 times. If each fails at the same record, it is in one of "
+        "these partitions, at its offset or after it: "
         "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 100`, "
         "`pykafka-broker consume orders --partition 7 --from 9 --max-messages 100`"
     )
     is_quoted(
-        "Members joined 3 times and went 3 times since an offset of orders-5 was committed",
+        "members joined 3 times and went 3 times",
         world.behind(ends)[0],
     )
+
+
+def test_a_client_that_fails_before_its_first_commit_leads_to_the_first_record() -> None:
+    world = Told()
+    for generation in range(1, 11, 3):
+        [member] = world.stable_group(1)
+        world.join(member_id=member)
+        world.sync(member, generation + 1, {member: assigned(4)})
+        world.advance(500)
+        if generation < 10:
+            assert world.behind({("orders", 4): 8}) == []
+            world.leave(member)
+
+    assert world.behind({("orders", 4): 8}) == [
+        "orders-4 has 3 records and no commit. client at 127.0.0.1 joined 4 times and went 3 times. If each "
+        "fails at the same record, it is at orders-4 offset 5 or after it: "
+        "`pykafka-broker consume orders --partition 4 --from 5 --max-messages 100`"
+    ]
 
 
 def test_members_that_stay_do_not_fail_at_a_record() -> None:
@@ -401,18 +420,23 @@ def test_a_member_of_a_consumer_group_joins_and_times_out() -> None:
     world.set_topics(TopicInfo("t", b"t" * 16, 2))
     world.join_consumer("a", "t")
     assert world.new() == [
-        ("Member a (127.0.0.1) joined. The group is in epoch 2: new assignments go to 1 member.", "")
+        (
+            "Member a (client at 127.0.0.1) joined. The group is in epoch 2: new assignments go to 1 member.",
+            "",
+        )
     ]
 
     assert world.commit({("t", 0): 5, ("t", 1): 7}, Member("a", 2), version=9) == {("t", 0): 0, ("t", 1): 0}
     world.advance(10_001)
     world.consumer("a", 2)
     [held] = world.behind({("t", 0): 9, ("t", 1): 7})
-    assert held.startswith("Member a (127.0.0.1) holds t-0 (4 records behind, last commit 10 s ago).")
+    assert held.startswith(
+        "Member a (client at 127.0.0.1) holds t-0 (4 records behind, last commit 10 s ago)."
+    )
     world.advance(10_001)
     [(silent, _)] = world.members()
     assert silent.startswith(
-        "Member a (127.0.0.1) has sent no heartbeat for 10 s. Without one it is removed in 35 s,"
+        "Member a (client at 127.0.0.1) has sent no heartbeat for 10 s. Without one it is removed in 35 s,"
     )
 
     world.advance(45_000)
@@ -421,8 +445,8 @@ def test_a_member_of_a_consumer_group_joins_and_times_out() -> None:
     assert world.counts.rebalances["consumer"] == 1
     assert world.new() == [
         (
-            "Member a (127.0.0.1) timed out: it had sent no heartbeat for 45 s (session.timeout.ms=45000). "
-            "The group is in epoch 3: it is empty.",
+            "Member a (client at 127.0.0.1) timed out: it had sent no heartbeat for 45 s "
+            "(session.timeout.ms=45000). The group is in epoch 3: it is empty.",
             SILENT,
         )
     ]
@@ -436,7 +460,7 @@ def test_a_group_waits_for_a_member_that_is_to_give_up_partitions() -> None:
     world.advance(world.config.consumer_settings("g").assignment_interval_ms)
     world.consumer("a", 2)
 
-    waits = "The group waits for member a (127.0.0.1) to give up partitions"
+    waits = "The group waits for member a (client at 127.0.0.1) to give up partitions"
     [(text, _)] = world.members()
     assert text == f"{waits}, 0 ms so far: a member does so with its next heartbeat or poll()."
 
@@ -444,6 +468,13 @@ def test_a_group_waits_for_a_member_that_is_to_give_up_partitions() -> None:
         world.advance(5_000)
         world.consumer("a", 2)
     [(text, remedy), _] = world.members()
+    world.commit({("t", 0): 5}, Member("a", 2))
+    for _ in range(4):
+        world.join_consumer("c", "t")
+        world.consumer("c", -1)
+    world.advance(11_000)
+    world.consumer("a", 2)
+    assert world.behind({("t", 0): 9}) == [], "the others that came and went never had it"
     assert text == (
         f"{waits}, 15 s so far. It sent a heartbeat 0 ms ago: its process runs, but does not call poll(), "
         "or does not return from it. The group goes on without it in 45 s, when its rebalance time-out "

@@ -232,9 +232,12 @@ def heartbeats_of(member: Any, group: Group, config: GroupCoordinatorConfig) -> 
 
 
 def who(member: Any, *, is_first: bool = True) -> str:
-    """A member in a sentence, at its beginning or not."""
-    host = member.client_host.lstrip("/")
-    return f"{'Member' if is_first else 'member'} {member.member_id}{f' ({host})' if host else ''}"
+    """A member in a sentence, at its beginning or not; with its client id, where its own id does not begin
+    with it.
+    """
+    host, client_id = member.client_host.lstrip("/"), member.client_id
+    client = f"{cut(client_id)} at " if client_id and not member.member_id.startswith(client_id) else ""
+    return f"{'Member' if is_first else 'member'} {member.member_id}{f' ({client}{host})' if host else ''}"
 
 
 def _client(member: Any) -> str:

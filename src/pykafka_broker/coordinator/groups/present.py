@@ -46,18 +46,21 @@ INTERVALS = 2
 COMMITTED_WITHIN_MS, COMMITTED_BY_STREAMS_WITHIN_MS = 10_000, 60_000
 #: How far back rebalances are counted, from how many on they are told, and of how many clients.
 COUNTED_MS, LEAST_REBALANCES, MOST_CLIENTS = 10 * MS_PER_MINUTE, 3, 3
-#: How often a client has joined or left, all in all, to be named: one that was stopped and is back is not.
-LEAST_DEEDS = 3
-#: After this many joins without a commit, and this many departures after the first of them, members may fail
-#: at a record; and the most partitions of which this is told.
-LEAST_JOINS, LEAST_DEPARTURES, MOST_PARTITIONS = 3, 2, 3
+#: How often a client has gone to be named, and members after the first of `LEAST_JOINS` joins without a
+#: commit, where they may fail at a record. Where nothing was ever committed, one client has to have gone
+#: `LEAST_JOINS` times. The most partitions of which this is told.
+LEAST_DEPARTURES, LEAST_JOINS, MOST_PARTITIONS = 2, 3, 3
 
 COMES_AND_GOES = (
     "Each time the partitions are assigned anew. The logs of clients that leave or time out may say why: "
     "they are closed, fail, do not call poll() within max.poll.interval.ms, or are stopped or cut off."
 )
 NOT_MOVING = (
-    "If this lasts, it does not call poll(), does not commit, or fails at a record: its log says which."
+    "If this lasts, it does not call poll() (it is blocked, or slow with its records), does not commit, or "
+    "fails at a record: its log says which."
+)
+WITHOUT_HOLDER = (
+    "Its members do not subscribe to that topic, assign their partitions themselves, or are about to get it."
 )
 NOTHING_COMMITTED = (
     "How far it has read is not known: with auto.offset.reset=latest it waits for records that are written "
@@ -160,14 +163,13 @@ def _member(at: Moment, group: Group, member: Any, wait: _Wait | None) -> Iterat
         return
     name = who(member, is_first=False)
     waits = f"The group waits for {name} to {wait.to_do}, {duration(wait.ms)} so far"
-    if not session.is_silent and (session.left_ms is None or wait.ms <= session.patience_ms):
+    if not session.is_silent and not _is_late(session, wait):
         yield f"{waits}: a member does so with its next heartbeat or poll().", ""
         return
     rebalance = _End(wait.left_ms, "its rebalance time-out (max.poll.interval.ms) is over")
     goes_on = "The group goes on without it"
     if session.is_silent:
-        silent = f"It {silence}: it has stopped, is dead, or is cut off."
-        yield f"{waits}. {silent}{_first(goes_on, ends, rebalance)}", SILENT
+        yield f"{waits}. It {silence}.{_first(goes_on, ends, rebalance)}", SILENT
     else:
         last = f"It sent a heartbeat {duration(session.silent_ms)} ago"
         runs = f"{last}: its process runs, but does not call poll(), or "
@@ -179,6 +181,11 @@ def _session(at: Moment, group: Group, member: Any) -> _Session:
     left_ms = at.left_ms((_SESSIONS[type(group)], group.group_id, member.member_id))
     silent_ms = 0 if left_ms is None else max(0, timeout_ms - left_ms)
     return _Session(silent_ms, INTERVALS * interval_ms, left_ms, timeout_ms)
+
+
+def _is_late(session: _Session, wait: _Wait | None) -> bool:
+    """Whether a member that sends heartbeats should have done what the group waits for."""
+    return wait is not None and session.left_ms is not None and wait.ms > session.patience_ms
 
 
 def _first(what: str, *ends: _End) -> str:
@@ -216,7 +223,7 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
         span_of: The log start offset and the high watermark of a partition; None if they are not known here.
         history: What has been decided on the group.
     """
-    turnover = _Turnover.of(history)
+    turnover = _Turnover.of(history, at.now_ms)
     offsets: Mapping[PartitionKey, CommittedOffset] = at.groups.offsets.get(at.group_id) or {}
     holders = _holders(at.group, at.groups.topics)
     # Members commit nothing while they wait for a rebalance, and begin with what they got by it afterwards.
@@ -233,21 +240,18 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
             continue
         name, lag = f"{topic}-{number}", counted(span[1] - offset, "record")
         for_ms = max(0, at.now_ms - since_ms)
-        joins, departures = (0, 0) if committed is None else turnover.since(since_ms)
-        if joins >= LEAST_JOINS and departures >= LEAST_DEPARTURES:
-            text = (
-                f"Members joined {joins} times and went {departures} times since an offset of {name} was "
-                f"committed, {duration(for_ms)} ago: it is {lag} behind."
-            )
+        holder, is_committed = holders.get((topic, number)), committed is not None
+        holds_on = holder is not None and _holds_on(at, holder)
+        told_again = "" if holds_on else turnover.told(name, lag, None if committed is None else since_ms, at)
+        if told_again:
             shows = f"pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 100"
-            again.append(_Place(-for_ms, name, offset, text, shows))
+            again.append(_Place(-for_ms, name, offset, told_again, shows))
         elif is_at_rest and min(for_ms, held_ms) > _committed_within_ms(at.group):
-            holder, is_committed = holders.get((topic, number)), committed is not None
             behind_by = f"{lag} behind" if is_committed else lag
             last = f"last commit {duration(for_ms)} ago"
             if not is_committed or (holder is not None and held_ms < for_ms):
                 last = f"no commit in the {duration(held_ms)} since it was assigned"
-            told = _holding(at, holder, is_committed=is_committed)
+            told = _holding(at, holder, is_committed=is_committed, holders_are_known=bool(holders))
             held.setdefault(told, []).append(f"{name} ({behind_by}, {last})")
     if again:
         yield from _failing(sorted(again)[:MOST_PARTITIONS])
@@ -255,11 +259,20 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
         yield f"{holds} {listed(places)}.", advice
 
 
-def _holding(at: Moment, holder: Any, *, is_committed: bool) -> Told:
+def _holds_on(at: Moment, holder: Any) -> bool:
+    """Whether the group waits for the holder of a partition, which has not gone with those that went."""
+    return _is_late(_session(at, at.group, holder), _wait(at, at.group, holder))
+
+
+def _holding(at: Moment, holder: Any, *, is_committed: bool, holders_are_known: bool) -> Told:
     """Who holds a partition in which nothing is committed now, and what to do."""
+    if not at.group.members:
+        return "The group has", ""
+    if holder is None and holders_are_known:
+        return "No member holds", WITHOUT_HOLDER
+    if holder is not None and (_session(at, at.group, holder).is_silent or _holds_on(at, holder)):
+        return f"{who(holder)} holds", ""  # what to do is said with its silence, or its delay
     holds = "The group has" if holder is None else f"{who(holder)} holds"
-    if not at.group.members or (holder is not None and _session(at, at.group, holder).is_silent):
-        return holds, ""  # of a silent member, that is said with its silence
     return holds, NOT_MOVING if is_committed else NOTHING_COMMITTED
 
 
@@ -289,16 +302,40 @@ class _Turnover(NamedTuple):
 
     joins_ms: list[int]
     departures_ms: list[int]
+    #: The client that has gone most often lately, with that number and the number of its joins.
+    restless: tuple[str, int, int]
 
     @classmethod
-    def of(cls, history: Sequence[Entry]) -> _Turnover:
-        deeds = [(entry.last_ms, did) for entry in history for name, did in entry.deeds if name != THE_GROUP]
+    def of(cls, history: Sequence[Entry], now_ms: int) -> _Turnover:
+        deeds = [(entry.last_ms, *deed) for entry in history for deed in entry.deeds if deed[0] != THE_GROUP]
+        lately = [deed for deed in deeds if now_ms - deed[0] <= COUNTED_MS]
+        joined = Counter(client for _, client, did in lately if did in (JOINED, REPLACED))
+        gone = Counter(client for _, client, did in lately if did != JOINED)
+        client, departures = next(iter(gone.most_common(1)), ("", 0))
         return cls(
-            sorted(ms for ms, did in deeds if did in (JOINED, REPLACED)),
-            sorted(ms for ms, did in deeds if did != JOINED),
+            sorted(ms for ms, _, did in deeds if did in (JOINED, REPLACED)),
+            sorted(ms for ms, _, did in deeds if did != JOINED),
+            (client, departures, joined[client]),
         )
 
-    def since(self, ms: int) -> tuple[int, int]:
+    def told(self, name: str, lag: str, committed_ms: int | None, at: Moment) -> str:
+        """What members may have failed at a record of a partition since its last commit; "" if none may."""
+        if committed_ms is None:
+            client, departures, joins = self.restless
+            if min(joins, departures) < LEAST_JOINS:
+                return ""
+            return (
+                f"{name} has {lag} and no commit. {client} joined {joins} times and went {departures} times."
+            )
+        joins, departures = self._since(committed_ms)
+        if joins < LEAST_JOINS or departures < LEAST_DEPARTURES:
+            return ""
+        return (
+            f"{name} is {lag} behind. Since its last commit, {duration(max(0, at.now_ms - committed_ms))} "
+            f"ago, members joined {joins} times and went {departures} times."
+        )
+
+    def _since(self, ms: int) -> tuple[int, int]:
         """How many have joined after this time, and how many have gone after the first of these."""
         joins_ms = self.joins_ms[bisect_right(self.joins_ms, ms) :]
         if not joins_ms:
@@ -359,7 +396,8 @@ def comings(history: Sequence[Entry], now_ms: int) -> Iterator[Told]:
     for (client, did), number in counts.items():
         by_client.setdefault(client, {})[did] = number
     most = sorted(by_client, key=lambda client: -sum(by_client[client].values()))[:MOST_CLIENTS]
-    often = [client for client in most if sum(by_client[client].values()) >= LEAST_DEEDS]
+    gone = {client: sum(n for did, n in by_client[client].items() if did != JOINED) for client in most}
+    often = [client for client in most if gone[client] >= LEAST_DEPARTURES]
     said = [
         f"{client} {' and '.join(f'{did} {_times(number)}' for did, number in by_client[client].items())}"
         for client in often
@@ -368,7 +406,7 @@ def comings(history: Sequence[Entry], now_ms: int) -> Iterator[Told]:
     text = f"The group rebalanced {_times(times)}, the first time {duration(first_ms)} and the last time "
     yield (
         f"{text}{duration(last_ms)} ago{': ' if said else ''}{'; '.join(said)}.",
-        COMES_AND_GOES if any(did != JOINED for client in often for did in by_client[client]) else "",
+        COMES_AND_GOES if often else "",
     )
 
 

@@ -101,7 +101,7 @@ def test_coordinators_before_kafka_3_are_asked_about_each_group(
 def test_the_page_of_the_cluster_names_groups_that_do_not_read(
     reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caption = "Groups that rebalance or cannot run, or are Empty with a lag"
+    caption = "Groups that rebalance, cannot run, are Empty with a lag, or have a fault"
     written(client, "unread", "0", "1", "2")
     for group, offset in (("0-abandoned", 1), ("0-done", 3), ("0-waiting", 3)):
         committed(client, group, "unread", offset)
@@ -112,10 +112,27 @@ def test_the_page_of_the_cluster_names_groups_that_do_not_read(
     bounded = reader.page("/")
     leave(client, "0-waiting", member_id)
 
-    waiting = ["0-waiting", "CompletingRebalance", "1", "0"]
-    assert found == [waiting, ["0-abandoned", "Empty", "0", "2"]]
+    waiting = ["0-waiting", "CompletingRebalance", "1", "0", NONE]
+    assert found == [waiting, ["0-abandoned", "Empty", "0", "2", NONE]]
     assert bounded.rows(caption) == [waiting]
     assert "groups that are Empty were asked for their lag." in bounded.source
+
+
+def test_the_page_of_the_cluster_says_what_is_wrong_with_a_group(
+    reader: Browser, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caption = "Groups that rebalance, cannot run, are Empty with a lag, or have a fault"
+    for _ in range(3):
+        leave(client, "0-restless", join(client, "0-restless"))
+    [[*shown, why]] = [row for row in reader.page("/").rows(caption) if row[0] == "0-restless"]
+    monkeypatch.setattr(cluster, "EXPLAINED", 0)
+    not_asked = reader.page("/")
+
+    assert shown == ["0-restless", "Empty", "0", NONE]
+    assert why.startswith("The group rebalanced ")
+    assert "joined 3 times and left 3 times." in why
+    assert all(row[0] != "0-restless" for row in not_asked.rows(caption))
+    assert "groups that are shown or asked for their lag were explained." in not_asked.source
 
 
 def test_the_lags_of_a_large_group_come_a_hundred_a_page(reader: Browser, client: Client) -> None:

@@ -341,15 +341,18 @@ def test_members_that_fail_at_one_record_again_and_again_lead_to_it() -> None:
     assert world.behind(ends) == [
         "orders-5 is 120 records behind. Since its last commit, 10.5 s ago, members joined 3 times and went "
         "3 times. If each fails at the same record, it is at orders-5 offset 236 or after it: "
-        "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 100`"
+        "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 100 "
+        "--print offset,key,value`"
     ]
     first, second = world.behind(ends | {("orders", 7): 12})
     assert first.startswith("orders-5 is 120 records behind. Since ")
     assert second.endswith(
         " ago, members joined 3 times and went 3 times. If each fails at the same record, it is in one of "
         "these partitions, at its offset or after it: "
-        "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 100`, "
-        "`pykafka-broker consume orders --partition 7 --from 9 --max-messages 100`"
+        "`pykafka-broker consume orders --partition 5 --from 236 --max-messages 100 "
+        "--print offset,key,value`, "
+        "`pykafka-broker consume orders --partition 7 --from 9 --max-messages 100 "
+        "--print offset,key,value`"
     )
     is_quoted(
         "members joined 3 times and went 3 times",
@@ -371,7 +374,8 @@ def test_a_client_that_fails_before_its_first_commit_leads_to_the_first_record()
     assert world.behind({("orders", 4): 8}) == [
         "orders-4 has 3 records and no commit. client at 127.0.0.1 joined 4 times and went 3 times. If each "
         "fails at the same record, it is at orders-4 offset 5 or after it: "
-        "`pykafka-broker consume orders --partition 4 --from 5 --max-messages 100`"
+        "`pykafka-broker consume orders --partition 4 --from 5 --max-messages 100 "
+        "--print offset,key,value`"
     ]
 
 

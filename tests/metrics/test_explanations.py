@@ -97,7 +97,7 @@ async def test_a_group_says_for_which_member_it_waits() -> None:
         [fact] = (await explain(home.broker, "group", "g"))["now"]
 
     assert fact["text"].startswith(f"The group waits for member {member_id} (127.0.0.1) to assign the ")
-    assert "It has sent no heartbeat for 7 s: " in fact["text"]
+    assert "It has sent no heartbeat for 7 s. " in fact["text"]
     assert fact["text"].endswith(" in 3 s, when its session ends (session.timeout.ms=10000).")
 
 

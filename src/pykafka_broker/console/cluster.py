@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from pykafka_broker.cli.brokers import broker_statuses, broker_table
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.quorum import QuorumStatus, quorum_status
 from pykafka_broker.console import live
-from pykafka_broker.console.group_look import DISTURBED, LAG_NOTE, listed, look
+from pykafka_broker.console.group_look import DISTURBED, LAG_NOTE, Seen, causes, listed, look
 from pykafka_broker.console.groups import LOOK_COLUMNS, look_cells
 from pykafka_broker.console.page import (
     HtmlCell,
@@ -30,8 +31,9 @@ from pykafka_broker.protocol.errors import KafkaError
 #: The most partitions that are named of those that lack something, and groups of those that rebalance.
 NAMED = 100
 #: The most Empty groups, and the most Stable groups, whose lag is asked for: the first by their names. Of the
-#: Stable groups, these many that are furthest behind are shown.
-ASKED, FURTHEST = 100, 10
+#: Stable groups, these many that are furthest behind are shown. Of these many groups their coordinators are
+#: asked what is wrong: first of those that rebalance or cannot run, then of the Stable ones.
+ASKED, FURTHEST, EXPLAINED = 100, 10, 50
 
 
 def show(visit: Visit) -> Page:
@@ -78,46 +80,61 @@ def show(visit: Visit) -> Page:
         (
             Section("Brokers", (shown._replace(details=details),)),
             Section("Partitions that need a look", (table,)),
-            Section("Groups that need a look", if_told(lambda: _groups(client))),
+            Section("Groups that need a look", if_told(lambda: _groups(visit))),
             Section("Now", live.charts()),
         ),
         events="/events",
     )
 
 
-def _groups(client: Client) -> Sequence[Part]:
-    """The groups that rebalance or cannot run, those without members for which records wait, and the Stable
-    ones that are furthest behind.
+def _groups(visit: Visit) -> Sequence[Part]:
+    """The groups that rebalance or cannot run, those without members for which records wait, those in which
+    their coordinators see a fault, and the other Stable ones that are furthest behind.
     """
+    client = visit.client
     groups, missing = listed(client)
     disturbed = [group for group in groups if group.state in DISTURBED]
     empty, stable = ([group for group in groups if group.state == state] for state in ("Empty", "Stable"))
-    seen = look(client, [*disturbed[:NAMED], *empty[:ASKED], *stable[:ASKED]])
-    furthest = sorted(
-        (each for each in seen if each.state == "Stable" and each.lag), key=lambda each: -(each.lag or 0)
-    )[:FURTHEST]
-    rows = [
-        look_cells(each) for each in seen if each.state != "Stable" and (each.state != "Empty" or each.lag)
+    asked = [*disturbed[:NAMED], *stable[:ASKED], *empty[:ASKED]]
+    seen = look(client, asked)
+    listing_of = {group.name: group for group in asked}
+    urgent_first = sorted(seen, key=_urgency)[:EXPLAINED]
+    why, untold = causes(client, visit.settings.history, [listing_of[each.name] for each in urgent_first])
+    rows: list[Row] = [
+        [*look_cells(each), why.get(each.name)]
+        for each in seen
+        if each.name in why or each.state not in ("Stable", "Empty") or (each.state == "Empty" and each.lag)
     ]
+    furthest = sorted(
+        (each for each in seen if each.state == "Stable" and each.lag and each.name not in why),
+        key=lambda each: -(each.lag or 0),
+    )[:FURTHEST]
     notes = [
         f"The first {most} of {len(which)} groups that {what}."
         for which, most, what in (
             (disturbed, NAMED, "rebalance or cannot run"),
             (empty, ASKED, "are Empty were asked for their lag"),
             (stable, ASKED, "are Stable were asked for their lag"),
+            (asked, EXPLAINED, "are shown or asked for their lag were explained"),
         )
         if len(which) > most
     ]
+    notes += [f"Why is not known: {each}" for each in untold]
     footer = " ".join([*notes, LAG_NOTE, "The page of a group draws its lags, and says what it waits for."])
-    named = "Groups that rebalance or cannot run, or are Empty with a lag"
+    named = "Groups that rebalance, cannot run, are Empty with a lag, or have a fault"
     behind = "Stable groups that are furthest behind"
     return (
-        *(Text(why, "warning") for why in missing),
-        listing(Table(LOOK_COLUMNS), named, rows),
+        *(Text(each, "warning") for each in missing),
+        listing(Table((*LOOK_COLUMNS, Column("WHY", is_prose=True))), named, rows),
         # A reader of the screen is told a table's caption, and others are not.
         *([Text(f"{behind}:")] if furthest else ()),
         listing(Table(LOOK_COLUMNS, footer=footer), behind, [look_cells(each) for each in furthest]),
     )
+
+
+def _urgency(seen: Seen) -> tuple[bool, bool, float]:
+    """Sorts groups; one that has committed nothing may have the greatest lag of all."""
+    return seen.state == "Empty", seen.state == "Stable", -inf if seen.lag is None else -seen.lag
 
 
 def _controller(client: Client) -> str:

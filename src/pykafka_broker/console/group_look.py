@@ -7,9 +7,11 @@ from contextlib import suppress
 from typing import Any
 
 from pykafka_broker.cli.doctor.groups import NOT_READY, REBALANCING, STREAMS
+from pykafka_broker.cli.explain.history import Asked, OwnHistory, Untold
 from pykafka_broker.cli.group_state import SHARE, groups_at
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import LATEST, committed_of_groups, told_offsets
+from pykafka_broker.machine.history import Kind
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -92,6 +94,28 @@ def look(client: Client, groups: Sequence[Listed]) -> list[Seen]:
         )
         for group in groups
     ]
+
+
+def causes(
+    client: Client, own: OwnHistory | None, groups: Iterable[Listed]
+) -> tuple[dict[str, str], list[str]]:
+    """The first sentence about each group in which its coordinator sees a fault, and why coordinators tell
+    none.
+    """
+    asked = Asked(client, own)
+    found: dict[str, str] = {}
+    missing: dict[int, str] = {}
+    for group in groups:
+        if group.coordinator not in missing:
+            try:
+                told = asked.history(group.coordinator, Kind.GROUP, group.name)
+            except Untold as error:
+                missing[group.coordinator] = f"broker {group.coordinator} {error}."
+            else:
+                fault = next((fact.text for fact in told.now if fact.remedy), None)
+                if fault is not None:
+                    found[group.name] = fault
+    return found, [*missing.values()]
 
 
 def commits(client: Client, groups: Iterable[Listed]) -> dict[str, dict[PartitionKey, int]]:

@@ -53,40 +53,60 @@ class Histories(NamedTuple):
     missing: list[str]
 
 
-class _Untold(Exception):
+class Untold(Exception):
     """A broker does not tell its history; the text says why."""
 
 
 def histories(client: Client, kind: Kind, name: str, own: OwnHistory | None = None) -> Histories:
     """Ask every broker of the cluster, but that of `own` only whether the user may see its history."""
-    metadata = client.metadata([])
+    asked = Asked(client, own)
     found = Histories([], [])
-    left_s = WITHIN_S
-    for broker in sorted(metadata.brokers, key=lambda broker: broker.node_id):
+    for node_id in asked.node_ids:
         try:
-            urls = _listeners(client, broker.node_id)
-            if own is not None and own.node_id == broker.node_id:
-                found.nodes.append(_history(broker.node_id, _of_own(own, kind, name)))
-                continue
-            url = _on_loopback(urls)
-            began_s = time.monotonic()
-            try:
-                answer = _ask(url, kind, name, left_s)
-            finally:
-                left_s -= time.monotonic() - began_s
-            if (answer.get("cluster_id"), answer.get("node_id")) != (metadata.cluster_id, broker.node_id):
-                raise _Untold(f"is not the one at {url} of this machine: ask on the machine of the broker")
-            found.nodes.append(_history(broker.node_id, answer))
-        except _Untold as error:
-            found.missing.append(f"broker {broker.node_id} {error}.")
+            found.nodes.append(asked.history(node_id, kind, name))
+        except Untold as error:
+            found.missing.append(f"broker {node_id} {error}.")
     return found
+
+
+class Asked:
+    """The brokers of a cluster as they are asked for histories; one `WITHIN_S` is for all of these."""
+
+    def __init__(self, client: Client, own: OwnHistory | None = None) -> None:
+        metadata = client.metadata([])
+        self.node_ids = sorted(broker.node_id for broker in metadata.brokers)
+        self._client = client
+        self._cluster_id = metadata.cluster_id
+        self._own = own
+        self._left_s = WITHIN_S
+        self._listeners: dict[int, list[str]] = {}
+
+    def history(self, node_id: int, kind: Kind, name: str) -> NodeHistory:
+        """What one of them tells.
+
+        Raises:
+            Untold: it does not.
+        """
+        if node_id not in self._listeners:
+            self._listeners[node_id] = _listeners(self._client, node_id)
+        if self._own is not None and self._own.node_id == node_id:
+            return _history(node_id, _of_own(self._own, kind, name))
+        url = _on_loopback(self._listeners[node_id])
+        began_s = time.monotonic()
+        try:
+            answer = _ask(url, kind, name, self._left_s)
+        finally:
+            self._left_s -= time.monotonic() - began_s
+        if (answer.get("cluster_id"), answer.get("node_id")) != (self._cluster_id, node_id):
+            raise Untold(f"is not the one at {url} of this machine: ask on the machine of the broker")
+        return _history(node_id, answer)
 
 
 def _of_own(own: OwnHistory, kind: Kind, name: str) -> dict[str, Any]:
     try:
         return own.tell(kind, name)
     except TimeoutError:
-        raise _Untold(f"has not told its history within {WITHIN_S:.0f} s") from None
+        raise Untold(f"has not told its history within {WITHIN_S:.0f} s") from None
 
 
 def _listeners(client: Client, node_id: int) -> list[str]:
@@ -95,7 +115,7 @@ def _listeners(client: Client, node_id: int) -> list[str]:
         broker = Resource(BROKER, str(node_id))
         told = config_entries(client, broker, documentation=False, keys=[KEY])
     except (KafkaError, OSError) as error:
-        raise _Untold(f"does not tell its {KEY}: {error}") from None
+        raise Untold(f"does not tell its {KEY}: {error}") from None
     return [url.strip() for entry in told for url in (entry.value or "").split(",")]
 
 
@@ -104,7 +124,7 @@ def _on_loopback(urls: list[str]) -> str:
     for url in urls:
         if is_loopback(urlsplit(url).hostname or ""):
             return url
-    raise _Untold("tells of no metrics listener on a loopback address, such as `start --metrics` opens")
+    raise Untold("tells of no metrics listener on a loopback address, such as `start --metrics` opens")
 
 
 def _history(node_id: int, answer: dict[str, Any]) -> NodeHistory:
@@ -115,13 +135,13 @@ def _history(node_id: int, answer: dict[str, Any]) -> NodeHistory:
             for each in answer["history"]
         ]
     except (KeyError, TypeError):
-        raise _Untold("tells its history in the words of another version") from None
+        raise Untold("tells its history in the words of another version") from None
     return NodeHistory(node_id, now, history)
 
 
 def _ask(url: str, kind: Kind, name: str, within_s: float) -> dict[str, Any]:
     if within_s <= 0:
-        raise _Untold(f"is not asked: the brokers before it took {WITHIN_S:g} s")
+        raise Untold(f"is not asked: the brokers before it took {WITHIN_S:g} s")
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=within_s)
     try:
@@ -129,14 +149,14 @@ def _ask(url: str, kind: Kind, name: str, within_s: float) -> dict[str, Any]:
         response = connection.getresponse()
         body = response.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
-            raise _Untold(f"answers more than {MOST_BYTES} bytes at {url}")
+            raise Untold(f"answers more than {MOST_BYTES} bytes at {url}")
         if response.status != 200:
-            raise _Untold(f"answers {response.status} at {url}")
+            raise Untold(f"answers {response.status} at {url}")
         answer = json.loads(body)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _Untold(f"does not answer at {url} of this machine ({error}): ask on its machine") from None
+        raise Untold(f"does not answer at {url} of this machine ({error}): ask on its machine") from None
     finally:
         connection.close()
     if not isinstance(answer, dict):
-        raise _Untold(f"answers no explanation at {url}")
+        raise Untold(f"answers no explanation at {url}")
     return answer

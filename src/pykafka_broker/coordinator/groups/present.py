@@ -244,7 +244,10 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
         holds_on = holder is not None and _holds_on(at, holder)
         told_again = "" if holds_on else turnover.told(name, lag, None if committed is None else since_ms, at)
         if told_again:
-            shows = f"pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 100"
+            shows = (
+                f"pykafka-broker consume {topic} --partition {number} --from {offset} --max-messages 100 "
+                "--print offset,key,value"
+            )
             again.append(_Place(-for_ms, name, offset, told_again, shows))
         elif is_at_rest and min(for_ms, held_ms) > _committed_within_ms(at.group):
             behind_by = f"{lag} behind" if is_committed else lag

@@ -45,7 +45,7 @@ PARTITIONS = (
     Row("start of a node that was stopped, s", "start_s", 2, slope_digits=2),
     Row("until it is in sync again, s", "in_sync_s", 1),
     Row(
-        "kill -9 of a node until no partition is led by it, s (line: over those that it led)",
+        "seconds from kill -9 of a node until other nodes lead all its partitions",
         "failover_s",
         2,
         slope_digits=2,

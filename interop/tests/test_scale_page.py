@@ -39,7 +39,7 @@ def test_the_table_has_a_column_for_each_number_of_partitions_and_the_straight_l
     assert head == "|  | 100 | 2,000 | without | each 1,000 more |"
     assert memory == "| memory of a node, MB | 1 | 20 | 0 | 10.00 |"
     assert led == "| partitions that it led | 50 | 1,000 |  |  |"
-    assert failover.endswith(" s (line: over those that it led) | 1.00 | 20.00 | 0.00 | 20.00 |")
+    assert failover.endswith(" until other nodes lead all its partitions | 1.00 | 20.00 | 0.00 | 20.00 |")
 
 
 def test_a_run_that_went_on_later_shows_its_numbers_in_their_order() -> None:

@@ -32,9 +32,7 @@ UNCLEAN = "The new leader was not in sync: records that it lacked are lost."
 
 
 def follow(tell: Tell) -> Callable[[ClusterImage, ClusterImage], None]:
-    """The subscriber to the metadata that tells of the first `MOST_AT_ONCE` changes; it begins with metadata
-    that is up to date.
-    """
+    """Tells the first `MOST_AT_ONCE` changes of each new image. Subscribe it to current metadata."""
 
     def published(old: ClusterImage, new: ClusterImage) -> None:
         for decision in islice(changes(old, new), MOST_AT_ONCE):
@@ -44,7 +42,7 @@ def follow(tell: Tell) -> Callable[[ClusterImage, ClusterImage], None]:
 
 
 def changes(old: ClusterImage, new: ClusterImage) -> Iterator[Decision]:
-    """What the metadata `new` says about partitions that the metadata `old` has otherwise."""
+    """What changed in the partitions that differ between `old` and `new`."""
     if new.topics is old.topics:
         return
     for name, topic in new.topics.items():

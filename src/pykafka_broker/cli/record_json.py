@@ -42,7 +42,7 @@ def message_json(message: Any, version: int) -> dict[str, Any]:
 
 
 def _is_left_out(field: Field, value: Any, version: int) -> bool:
-    """Whether a tagged field has its default value; that of a nullable struct is the blank one, not null."""
+    """Whether a tagged field has its default value. The default of a nullable struct is the blank struct."""
     if field.tag is None:
         return False
     if field.struct is not None and version in field.nullable:

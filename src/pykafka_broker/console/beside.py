@@ -1,7 +1,7 @@
 """The console that a broker serves (`console.listeners`): in a thread of its own, as a client of the broker.
 
-Of the broker's listeners it uses the one that asks most of a client, so that visitors sign in wherever a
-listener has SASL: a listener without, which only other brokers should reach, is no way round the users.
+The console uses a listener with SASL if the broker has one, and visitors log in. So an open listener for
+brokers does not bypass the login.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(address)
-        # Who is told the address before the server runs may connect at once.
+        # A browser that knows the address may connect before the server runs.
         taken.listen()
     except OSError as error:
         taken.close()

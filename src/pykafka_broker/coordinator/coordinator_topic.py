@@ -73,7 +73,7 @@ class CoordinatorTopic:
         self._settings.reconfigure(config)
 
     def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
-        """Follow the topic's partition count, and the metadata that the coordinator's settings follow."""
+        """Apply the topic's new partition count, and pass the metadata to the settings."""
         if new.topics is not old.topics:
             topic = new.topics.get(self.name)
             self._shards.set_partition_count(0 if topic is None else len(topic.partitions))

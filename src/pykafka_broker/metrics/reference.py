@@ -35,12 +35,12 @@ start of the node.
 
 Every broker shows the partitions that it holds and the groups that it coordinates, so that sums over all
 brokers are those of the cluster. A lag is shown where the coordinator of the group has a replica of the
-partition; [rules for Prometheus](operations.md#metrics) make all others too.
+partition; [rules for Prometheus](operations.md#metrics) compute the other lags.
 
-What clients push ([operations.md](operations.md#metrics-of-clients)) follows the metrics below: the name is
-`client_` and that of the client's metric, with `_` in the place of every other character than letters and
-digits, as in `client_org_apache_kafka_producer_connection_creation_rate`; `_total` ends that of a counter.
-Labels are `client_id`, `client_instance_id` and those of the client.
+What clients push ([operations.md](operations.md#metrics-of-clients)) follows the metrics below. A pushed
+metric is named `client_` plus the client's name for it; a counter also ends in `_total`. Every character but
+letters and digits becomes `_`, as in `client_org_apache_kafka_producer_connection_creation_rate`. Labels
+are `client_id`, `client_instance_id` and those of the client.
 """
 
 LEFT_OUT = """

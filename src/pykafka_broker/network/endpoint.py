@@ -23,10 +23,11 @@ class ListenerEndpoint(NamedTuple):
     security_protocol: str = "PLAINTEXT"
     advertised_host: str | None = None
     advertised_port: int | None = None
-    #: It is the listener between brokers, or one of controllers: connections of other listeners do not count
-    #: against it in the broker's `max.connections` and `max.connection.creation.rate`.
+    #: The listener between brokers, or one of controllers or of metrics. The broker's `max.connections` and
+    #: `max.connection.creation.rate` do not count connections of other listeners against it.
     is_privileged: bool = False
-    #: This listener's `max.connections`: its own or, also if it is privileged, the broker's.
+    #: `max.connections` of this listener; the broker's value if the listener sets none. The broker's
+    #: value limits a privileged listener, too.
     max_connections: int = UNLIMITED
     #: This listener's `max.connection.creation.rate` per second, likewise.
     max_connection_creation_rate: int = UNLIMITED

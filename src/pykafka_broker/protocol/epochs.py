@@ -11,7 +11,7 @@ JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
 
-#: A request begins a session, or ends it. A Fetch without a session has the last one, too.
+#: INITIAL_EPOCH begins a session, FINAL_EPOCH ends it. A Fetch without a session sends FINAL_EPOCH.
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_EPOCH = 2**31 - 1

@@ -267,7 +267,7 @@ class LeadingReplica:
             self._expect_followers()
 
     def _expect_followers(self) -> None:
-        """Have the next fetch of a follower outside the ISR planned: the follower may then join."""
+        """Plan the partition again in the next fetches, so that followers outside the ISR can join it."""
         leadership = self.leadership
         if leadership is not None and not leadership.followers.keys() <= leadership.isr.maximal:
             self.log.state.wake_waiting()

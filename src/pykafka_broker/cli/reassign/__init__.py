@@ -106,8 +106,8 @@ def make_plan(
 ) -> None:
     """Plan on which brokers partitions should be, moving as few replicas as possible.
 
-    The partitions of all topics, if none is named: evenly over all brokers, or over those that --brokers and
-    --without leave.
+    Without topics, plan all of them. Spread the partitions evenly over all brokers, or over those that
+    --brokers and --without leave.
     """
     with cluster.connect() as client:
         places = moves.racks(client)

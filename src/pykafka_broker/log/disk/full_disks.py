@@ -45,7 +45,7 @@ class FullDisks:
         on_failure: Callable[[LogDir, OSError], object],
     ) -> None:
         self._files = files
-        #: Called, in any thread, with a trial's error that is no refusal.
+        #: Called in any thread when a trial fails with an error of the disk that is no refusal.
         self._on_failure = on_failure
         #: Runs a job in a worker thread of a log directory.
         self._run_later = run_later

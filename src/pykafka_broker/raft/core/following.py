@@ -100,7 +100,7 @@ def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:
     if answer.error is not ErrorCode.NONE or not isinstance(role, Follower):
         return False
     deadline_ms = turn.now_ms + turn.settings.fetch_timeout_ms
-    # Give up a download: after newer fetched records, its snapshot would set the log back.
+    # Give up the download: its snapshot is older than the records fetched since.
     role = turn.role = role._replace(
         has_fetched=True, election_deadline_ms=None, fetch_deadline_ms=deadline_ms, download=None
     )

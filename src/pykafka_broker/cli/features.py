@@ -14,7 +14,6 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import SOFTWARE_NAME, check
 from pykafka_broker.system.named_tuple import NamedTuple
 
-METADATA_VERSION = "metadata.version"
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
@@ -92,6 +91,7 @@ def feature_table(found: list[Feature]) -> Table:
 def _level_names(feature: Feature) -> tuple[str, str, str]:
     """The lowest, the highest and the finalized level; those of metadata.version have names."""
     from pykafka_broker.cluster.features import METADATA_VERSION_NAMES
+    from pykafka_broker.cluster.image import METADATA_VERSION
 
     levels = (feature.supported_min_level, feature.supported_max_level, feature.finalized_level)
     names = METADATA_VERSION_NAMES if feature.feature == METADATA_VERSION else {}
@@ -155,6 +155,7 @@ def _level(name: str, level: str) -> int:
         click.BadParameter: it is neither a level nor a release that introduced a metadata.version.
     """
     from pykafka_broker.cluster.features import METADATA_VERSION_NAMES
+    from pykafka_broker.cluster.image import METADATA_VERSION
 
     if level.isascii() and level.isdigit() and int(level) < 1 << 15:
         return int(level)

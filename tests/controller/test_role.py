@@ -12,11 +12,12 @@ from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.controller.core.events import AllocateProducerIds, CreateTopicResult, NewTopic
 from pykafka_broker.controller.core.state import ControllerRules
 from pykafka_broker.controller.role import ControllerRole
+from pykafka_broker.log.disk.names import BOOTSTRAP_CHECKPOINT
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import control, metadata
-from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, encode_snapshot
+from pykafka_broker.raft.snapshots import encode_snapshot
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.metadata import DATA, VERSION, Node
 

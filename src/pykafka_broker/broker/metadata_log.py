@@ -13,6 +13,7 @@ from pykafka_broker.log.disk.directories import LogDirError
 from pykafka_broker.log.disk.environment import UNHEARD, DiskEvents, Environment, FileJobs
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.disk.names import (
+    BOOTSTRAP_CHECKPOINT,
     CLEAN_SHUTDOWN_FILE,
     LOG_SUFFIX,
     METADATA_TOPIC,
@@ -27,7 +28,7 @@ from pykafka_broker.protocol.topic_partition import METADATA_TOPIC_ID
 from pykafka_broker.raft.driver import OtherVotersError
 from pykafka_broker.raft.format import METADATA_FOLDER
 from pykafka_broker.raft.quorum_state import QUORUM_STATE
-from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, parse_snapshot_name
+from pykafka_broker.raft.snapshots import parse_snapshot_name
 from pykafka_broker.raft.storage import RaftStorage
 
 #: The metadata log rolls early: it is small, and only whole segments below a snapshot can be removed.

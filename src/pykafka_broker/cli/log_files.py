@@ -14,7 +14,7 @@ from typing import Any
 
 from pykafka_broker.cli.output import compact_json
 from pykafka_broker.cli.record_json import Decoder, message_json
-from pykafka_broker.log.disk.names import METADATA_TOPIC
+from pykafka_broker.log.disk.names import BOOTSTRAP_CHECKPOINT, METADATA_TOPIC
 from pykafka_broker.log.partition.producers import NO_OFFSET, CorruptSnapshotError, read_snapshot
 from pykafka_broker.log.segment.aborted_txns import ABORTED_TXN_BYTES, read_aborted_txns
 from pykafka_broker.log.segment.index import InvalidIndexError
@@ -38,7 +38,6 @@ from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.protocol.records.errors import CorruptRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
-BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 NO_TIMESTAMP = -1
 #: Kinds of items that others than this file need to tell apart.
 BATCH, UNKNOWN_FILE = "batch", "unknown"

@@ -14,8 +14,9 @@ from pykafka_broker.cluster.records import decode_record
 from pykafka_broker.controller.core.feature_control import elr_safety_records
 from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.log.disk.files import FileSystem, join
+from pykafka_broker.log.disk.names import BOOTSTRAP_CHECKPOINT
 from pykafka_broker.protocol.messages.records import metadata as m
-from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, decode_snapshot
+from pykafka_broker.raft.snapshots import decode_snapshot
 
 #: metadata.version 3.6-IV1: older versions lack the records that begin and end a transaction.
 METADATA_TRANSACTIONS_VERSION = 13

@@ -24,11 +24,16 @@ from pykafka_broker.log.disk.checkpoints import (
     uuid_of,
 )
 from pykafka_broker.log.disk.files import FileSystem, join
-from pykafka_broker.log.disk.names import META_PROPERTIES, METADATA_TOPIC, partition_folder
+from pykafka_broker.log.disk.names import (
+    BOOTSTRAP_CHECKPOINT,
+    META_PROPERTIES,
+    METADATA_TOPIC,
+    partition_folder,
+)
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
-from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, encode_snapshot
+from pykafka_broker.raft.snapshots import encode_snapshot
 from pykafka_broker.system.named_tuple import NamedTuple
 
 METADATA_FOLDER = partition_folder(METADATA_TOPIC, 0)

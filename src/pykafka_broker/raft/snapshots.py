@@ -23,7 +23,6 @@ from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.quorum import VoterSet
 from pykafka_broker.system.named_tuple import NamedTuple
 
-BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 #: The limit of a batch; Kafka's snapshots also limit its size.
 RECORDS_PER_BATCH = 10_000
 

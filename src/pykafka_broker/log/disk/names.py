@@ -40,6 +40,8 @@ LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 
 META_PROPERTIES = "meta.properties"
+#: The first records of the metadata log (raft/snapshots.py).
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"

@@ -54,7 +54,6 @@ SUPPORTED = {
     "delegation-token": "describe",
     "user-principal": "create-tokens describe-tokens",
 }
-CLUSTER_NAME = "kafka-cluster"
 
 #: The operations that a producer and a consumer need, by the kind of resource.
 OF_PRODUCERS = {"topic": ("write", "describe", "create"), "transactional-id": ("write", "describe")}
@@ -98,6 +97,8 @@ def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def run(**options: Any) -> Any:
+        from pykafka_broker.protocol.acls import CLUSTER_NAME
+
         found: list[tuple[str, str]] = []
         for kind in RESOURCES:
             given = options.pop(kind.replace("-", "_"))
@@ -242,6 +243,8 @@ def _wanted(named: Named, who: Who) -> list[Acl]:
     Raises:
         click.UsageError: the options name no resource or no user, or contradict each other.
     """
+    from pykafka_broker.protocol.acls import CLUSTER_NAME
+
     if not named.resources:
         raise click.UsageError("Name resources: --topic, --group, --cluster, --transactional-id, …")
     if named.pattern in ("any", "match"):

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+#: The name of the one resource of type CLUSTER.
+CLUSTER_NAME = "kafka-cluster"
+
 
 class AclOperation(IntEnum):
     """An operation on a resource; ALL in an ACL means every operation."""

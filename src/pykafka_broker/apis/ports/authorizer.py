@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from pykafka_broker.protocol.acls import CLUSTER_NAME as CLUSTER_NAME
 from pykafka_broker.protocol.acls import AclOperation as AclOperation
 from pykafka_broker.protocol.acls import AclResourceType as AclResourceType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
-#: The name of the one resource of type CLUSTER.
-CLUSTER_NAME = "kafka-cluster"
 #: In an answer's bit field: the request did not ask which operations are authorized.
 OPERATIONS_NOT_ASKED = -(2**31)
 

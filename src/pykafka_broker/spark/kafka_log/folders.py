@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from pykafka_broker.arrow.partition_folder import PartitionFolder, folder_at, folders_in
+from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.disk.files import FileSystem, absolute
 from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.topic_partition import TopicPartition
@@ -15,9 +16,7 @@ from pykafka_broker.spark.kafka_log.options import LogOptions, Topics
 Folders = dict[TopicPartition, PartitionFolder]
 
 #: Topics that no pattern stands for.
-INTERNAL_TOPICS = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", METADATA_TOPIC}
-)
+NEVER_MATCHED = INTERNAL_TOPICS | {METADATA_TOPIC}
 
 
 def find_folders(files: FileSystem, options: LogOptions) -> Folders:
@@ -80,5 +79,5 @@ def _is_chosen(name: TopicPartition, topics: Topics) -> bool:
     if names is not None:
         return name.topic in names
     if pattern is not None:
-        return name.topic not in INTERNAL_TOPICS and re.fullmatch(pattern, name.topic) is not None
+        return name.topic not in NEVER_MATCHED and re.fullmatch(pattern, name.topic) is not None
     return partitions is None or name in partitions

@@ -20,6 +20,7 @@ from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.coordinator.transactions import refusals
 from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.remote_participation import BATCHED_VERSION
 from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
@@ -35,8 +36,6 @@ from pykafka_broker.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-
-BATCHED_VERSION = 4
 
 
 def failed(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:

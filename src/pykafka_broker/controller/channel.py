@@ -7,15 +7,18 @@ controller on another node, and `nearest_channel.py` chooses between the two. `C
 the requests of clients. Only the active controller in this process implements it: if the active controller
 is on another node, requests of clients are forwarded as a whole (`apis/forwarding.py`).
 
+`PublishedImages` is the metadata that these requests go by.
+
 The local controller answers when the change is committed and this node has published it, so the next request
 to this node sees the change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, Union
 
+from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.controller.core.events import Event
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
@@ -67,6 +70,19 @@ class ClusterAdministration(Protocol):
 
     async def describe_quorum(self) -> QuorumDescription:
         """The metadata quorum as its leader sees it now."""
+        ...
+
+
+class PublishedImages(Protocol):
+    """The metadata that this node has published."""
+
+    @property
+    def image(self) -> ClusterImage:
+        """The newest committed metadata."""
+        ...
+
+    def subscribe(self, subscriber: Callable[[ClusterImage, ClusterImage], None]) -> Callable[[], None]:
+        """Call `subscriber(old, new)` whenever an image is published. Returns how to unsubscribe."""
         ...
 
 

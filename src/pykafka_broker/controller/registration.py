@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
-from pykafka_broker.controller.channel import ControllerChannel
+from pykafka_broker.controller.channel import ControllerChannel, PublishedImages
 from pykafka_broker.controller.core.events import RegisterController
 from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.machine.clock import Clock
@@ -23,19 +22,6 @@ from pykafka_broker.raft.format import random_uuid
 logger = logging.getLogger("kafka.server.ControllerRegistrationManager")
 
 BACKOFF = Backoff(first_ms=100, greatest_ms=120_000)
-
-
-class Metadata(Protocol):
-    """The published metadata."""
-
-    @property
-    def image(self) -> ClusterImage:
-        """The newest committed metadata."""
-        ...
-
-    def subscribe(self, subscriber: Callable[[ClusterImage, ClusterImage], None]) -> Callable[[], None]:
-        """Call `subscriber(old, new)` whenever an image is published. Returns how to unsubscribe."""
-        ...
 
 
 def needs_registration(image: ClusterImage, node_id: int, incarnation_id: bytes) -> bool:
@@ -52,7 +38,7 @@ class ControllerRegistrar:
     def __init__(
         self,
         channel: ControllerChannel,
-        metadata: Metadata,
+        metadata: PublishedImages,
         clock: Clock,
         node_id: int,
         listeners: Mapping[str, RegisteredEndpoint],

@@ -8,9 +8,10 @@ the topic, because the caller goes on to use it on this node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.controller.channel import PublishedImages
 from pykafka_broker.controller.core import events
 from pykafka_broker.controller.leader_connection import LeaderConnection, LeaderConnectionSettings, LogLeader
 from pykafka_broker.controller.wire import (
@@ -38,19 +39,6 @@ DIRECTORIES_PATIENCE_MS = 60_000
 #: Apache Kafka's brokers never give up an AlterPartition request; ours send a new one after this time.
 IN_SYNC_REPLICAS_PATIENCE_MS = 60_000
 REGISTRATION_PATIENCE_MS = 5_000
-
-
-class PublishedImages(Protocol):
-    """The metadata that this node has published."""
-
-    @property
-    def image(self) -> ClusterImage:
-        """The newest committed metadata."""
-        ...
-
-    def subscribe(self, subscriber: Callable[[ClusterImage, ClusterImage], None]) -> Callable[[], None]:
-        """Call `subscriber(old, new)` whenever an image is published. Returns how to unsubscribe."""
-        ...
 
 
 class RemoteSettings(NamedTuple):

@@ -47,8 +47,8 @@ class RemoteSettings(NamedTuple):
     """
 
     heartbeat_patience_ms: int
-    attempt_timeout_ms: int = 30_000
-    connect_timeout_ms: int = 10_000
+    attempt_timeout_ms: int
+    connect_timeout_ms: int
     security: ClientSecurity | None = None
 
 

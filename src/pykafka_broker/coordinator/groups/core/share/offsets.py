@@ -29,10 +29,6 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID, uuid_text
 from pykafka_broker.protocol.java_hash import int_hash, walked
 
-#: Apache Kafka's default messages of these errors.
-UNKNOWN_TOPIC_OR_PARTITION_MESSAGE = "This server does not host this topic-partition."
-NON_EMPTY_GROUP_MESSAGE = "The group is not empty."
-
 
 def check_empty(group: ShareGroup) -> None:
     """Check that the group has no members: only then may offsets be changed.
@@ -42,7 +38,7 @@ def check_empty(group: ShareGroup) -> None:
 
     """
     if group.members:
-        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, NON_EMPTY_GROUP_MESSAGE)
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
 
 # ---- AlterShareGroupOffsets ----
@@ -98,7 +94,7 @@ def on_alter(groups: Groups, event: AlterShareOffsets, config: GroupCoordinatorC
 def _altered(partition: int, count: int) -> tuple[int, ErrorCode, str | None]:
     if partition < count:
         return partition, ErrorCode.NONE, None
-    return partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_OR_PARTITION_MESSAGE
+    return partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message
 
 
 def _negative_partition(
@@ -131,7 +127,7 @@ def on_delete(groups: Groups, event: DeleteShareOffsets, config: GroupCoordinato
     for name in event.topics:
         topic = groups.topics.topic(name)
         if topic is None:
-            refused.append(_not_deleted(name, UNKNOWN_TOPIC_OR_PARTITION_MESSAGE))
+            refused.append(_not_deleted(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message))
         elif topic.topic_id in initialized:
             asked.append((topic.topic_id, initialized.pop(topic.topic_id).partitions))
             deleting[topic.topic_id] = None

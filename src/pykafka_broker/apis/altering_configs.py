@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Change = TypeVar("Change", bound=Union[ConfigChange, NewConfigs])
 Response = TypeVar("Response")
+#: Why a resource that a request has several times is refused.
+GIVEN_TWICE = "Each resource must appear at most once."
 #: Type and name.
 Resource = tuple[int, str]
 
@@ -191,8 +193,7 @@ def _refused_here(
     for change in changes:
         resource = _resource(change)
         if times[resource] > 1:
-            text = "Each resource must appear at most once."
-            refused[resource] = AlterConfigsResult(*resource, ErrorCode.INVALID_REQUEST, text)
+            refused[resource] = AlterConfigsResult(*resource, ErrorCode.INVALID_REQUEST, GIVEN_TWICE)
         elif why := refused_by_broker(change, ctx.node.metadata.node_id) or _invalid(change, ctx):
             refused[resource] = AlterConfigsResult(*resource, *why)
     return refused

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.altering_configs import NEEDS, AlteringApi, loggers_apart
+from pykafka_broker.apis.altering_configs import GIVEN_TWICE, NEEDS, AlteringApi, loggers_apart
 from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.broker_loggers import alter_loggers
 from pykafka_broker.apis.denials import refusal_of_configs
@@ -89,7 +89,7 @@ def _alter_logger(
         return AlterConfigsResult(change.resource_type, change.name, error, message)
 
     if times[change.name] > 1:
-        return refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        return refused(ErrorCode.INVALID_REQUEST, GIVEN_TWICE)
     denial = refusal_of_configs(ctx, needed, change.resource_type, change.name)
     if denial is not ErrorCode.NONE:
         # Apache Kafka's controllers say this in words, its brokers do not.

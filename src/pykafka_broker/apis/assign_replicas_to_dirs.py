@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
+from pykafka_broker.controller.core.directories import check_supported
 from pykafka_broker.controller.wire import assign_replicas_to_dirs as wire
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -32,6 +31,6 @@ async def assign_replicas_to_dirs(
     request: AssignReplicasToDirsRequest, ctx: ControllerContext
 ) -> AssignReplicasToDirsResponse:
     """An outcome for each replica."""
-    if ctx.node.metadata.image.metadata_version < DIRECTORY_IDS_SINCE:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+    # A controller that is not active refuses this, too.
+    check_supported(ctx.node.metadata.image)
     return wire.response(await ctx.node.controller.ask(wire.read_request(request)), request)

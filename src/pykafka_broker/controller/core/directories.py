@@ -8,7 +8,7 @@ replicas a failed directory takes offline.
 from __future__ import annotations
 
 from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
-from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration, TopicImage
+from pykafka_broker.cluster.image import BrokerRegistration, ClusterImage, PartitionRegistration, TopicImage
 from pykafka_broker.controller.core.brokers import check_broker_epoch
 from pykafka_broker.controller.core.events import AssignReplicasToDirs
 from pykafka_broker.controller.core.partitions import directory_changes
@@ -16,10 +16,19 @@ from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
+def check_supported(image: ClusterImage) -> None:
+    """Check that records of this metadata may have directories.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION.
+    """
+    if image.metadata_version < DIRECTORY_IDS_SINCE:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+
+
 def assign_replicas_to_dirs(state: ControllerState, event: AssignReplicasToDirs) -> Decision:
     """Record the directories of a broker's replicas; a replica in an offline directory loses leadership."""
-    if state.image.metadata_version < DIRECTORY_IDS_SINCE:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+    check_supported(state.image)
     broker = check_broker_epoch(state, event.broker_id, event.broker_epoch)
     records: list[object] = []
     errors = []

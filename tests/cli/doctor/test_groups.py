@@ -37,7 +37,8 @@ def judged(before: Look, after: Look, offsets: dict[PartitionKey, Offsets] = OFF
 
 def test_a_group_that_moves_is_fine_however_far_behind() -> None:
     finding = judged(look(READER, committed={FIRST: 10}), look(READER, committed={FIRST: 20}))
-    assert finding == ok("groups", "billing", "Group 'billing' is Stable: 1 member, 80 offsets behind.")
+    text = "Group 'billing' is Stable: 1 member, 80 offsets behind, and committed 10 offsets in 6 s."
+    assert finding == ok("groups", "billing", text)
 
 
 def test_a_group_at_the_end_need_not_move() -> None:
@@ -96,12 +97,35 @@ def test_a_rebalance_that_does_not_end_is_a_problem() -> None:
     assert finding.remedy.endswith("\n  pykafka-broker explain group billing")
     assert "come and go" not in finding.message
     others = look(member("another"), state="PreparingRebalance", committed={FIRST: 10})
-    assert judged(waiting, others).message.endswith("Its members changed meanwhile: clients come and go.")
+    assert judged(waiting, others).message.endswith(
+        "Meanwhile other at /other-host, reader at /reader-host left; another at /another-host joined: "
+        "clients come and go."
+    )
 
 
 def test_a_rebalance_that_ends_is_none() -> None:
     before = look(READER, state="CompletingRebalance", committed={FIRST: 10})
     assert judged(before, look(READER, committed={FIRST: 20})).level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "level"),
+    [
+        ("Stable", "PreparingRebalance", Level.PROBLEM),
+        ("Assigning", "Reconciling", Level.PROBLEM),
+        ("PreparingRebalance", "Stable", Level.WARNING),
+        ("Stable", "Empty", Level.PROBLEM),
+    ],
+)
+def test_a_group_whose_members_go_between_two_looks_is_not_fine(was: str, now: str, level: Level) -> None:
+    """Before, a client that failed again and again was seen only if both looks met the same rebalance."""
+    before = look(READER, member("other"), state=was, committed={FIRST: 10})
+    stays = () if now == "Empty" else (member("other"),)
+    finding = judged(before, look(*stays, state=now, committed={FIRST: 20}))
+    assert finding.level is level
+    left = "other at /other-host, reader at /reader-host" if now == "Empty" else "reader at /reader-host"
+    assert f"Meanwhile {left} left: clients come and go." in finding.message
+    assert "groups delete" not in finding.remedy
 
 
 def test_offsets_that_were_removed_before_they_were_read_are_named() -> None:

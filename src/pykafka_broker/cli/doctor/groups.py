@@ -29,6 +29,9 @@ NOT_READY = "NotReady"
 STREAMS_COMMIT_S = 30
 #: The protocol types of groups that read records: Connect's are others.
 READING = frozenset({"", "consumer", "streams", "share"})
+COMES_AND_GOES = (
+    "If that goes on, these clients fail, or are closed, soon after they have joined: their log says why."
+)
 #: The most groups that are looked at when none is named.
 MOST_GROUPS = 100
 
@@ -115,7 +118,7 @@ def judge(
     findings = [*_about_places(name, after.committed, offsets, led)]
     if not after.group.members:
         if lags:
-            findings.append(_without_members(name, lags))
+            findings.append(_without_members(before.group, after.group, lags, seconds))
         elif not after.committed:
             text = (
                 "neither members nor committed offsets: its consumers, if they run, end before they commit."
@@ -123,9 +126,10 @@ def judge(
             findings.append(ok("groups", name, f"Group {name!r} has {text}"))
     elif after.group.state == NOT_READY:
         findings.append(_without_topics(name))
-    elif before.group.state == after.group.state and after.group.state in REBALANCING:
+    elif after.group.state in REBALANCING:
         findings.append(_rebalancing(before.group, after.group, seconds))
-    elif after.group.state not in REBALANCING:
+    else:
+        findings += _about_comings(before.group, after.group, seconds)
         findings += _about_progress(before, after, lags, offsets, seconds)
         findings += _without_offsets(before, after, offsets, seconds)
         if not after.is_of_streams:  # a member without active tasks may have standby tasks
@@ -134,15 +138,25 @@ def judge(
         return findings
     behind = counted(sum(lags.values()), "offset")
     members = counted(len(after.group.members), "member")
-    return [ok("groups", name, f"Group {name!r} is {after.group.state}: {members}, {behind} behind.")]
+    moved = sum(after.committed.values()) - sum(before.committed.get(p, 0) for p in after.committed)
+    commits = f", and committed {counted(moved, 'offset')} in {seconds:g} s" if lags and moved > 0 else ""
+    return [
+        ok("groups", name, f"Group {name!r} is {after.group.state}: {members}, {behind} behind{commits}.")
+    ]
 
 
-def _without_members(name: str, lags: Mapping[PartitionKey, int]) -> Finding:
+def _without_members(
+    before: Group, group: Group, lags: Mapping[PartitionKey, int], seconds: float
+) -> Finding:
+    name, changed = group.group, _changed(before, group)
+    waits = f"{counted(sum(lags.values()), 'offset')} wait in {counted(len(lags), 'partition')}"
+    if changed:
+        text = f"Group {name!r} has no members now, and had some {seconds:g} s ago: {waits}.{changed}"
+        return problem("groups", name, text, f"{COMES_AND_GOES} {_explained(name)}")
     return warning(
         "groups",
         name,
-        f"Group {name!r} has no members: {counted(sum(lags.values()), 'offset')} wait in "
-        f"{counted(len(lags), 'partition')}, and no consumer reads them.",
+        f"Group {name!r} has no members: {waits}, and no consumer reads them.",
         "Start its consumers. If they run, they fail soon after they have joined, use another group.id, "
         f"reach another cluster, or cannot join: their log says which. {_explained(name)}\n"
         "If the group is no longer used:\n"
@@ -164,15 +178,33 @@ def _without_topics(name: str) -> Finding:
 def _rebalancing(before: Group, group: Group, seconds: float) -> Finding:
     meaning, remedy = MEANINGS[group.state]
     members = counted(len(group.members), "member")
-    were, are = ({member.consumer_id for member in one.members} for one in (before, group))
-    changed = "" if were == are else " Its members changed meanwhile: clients come and go."
-    return problem(
+    changed = _changed(before, group)
+    is_lasting = before.state == group.state
+    looks = f"was {group.state} at two looks, {seconds:g} s apart" if is_lasting else f"is {group.state} now"
+    return (problem if is_lasting or changed else warning)(
         "groups",
         group.group,
-        f"Group {group.group!r} was {group.state} at two looks, {seconds:g} s apart: {meaning}. "
-        f"It has {members} ({clients(group.members)}).{changed}",
+        f"Group {group.group!r} {looks}: {meaning}. It has {members} ({clients(group.members)}).{changed}",
         f"{remedy} {_explained(group.group)}".lstrip(),
     )
+
+
+def _about_comings(before: Group, group: Group, seconds: float) -> list[Finding]:
+    """Members that went while the group was looked at, and others that came."""
+    changed = _changed(before, group)
+    if not changed:
+        return []
+    text = f"Group {group.group!r} is {group.state}, and rebalanced in these {seconds:g} s.{changed}"
+    return [warning("groups", group.group, text, f"{COMES_AND_GOES} {_explained(group.group)}")]
+
+
+def _changed(before: Group, after: Group) -> str:
+    """Which members went between two looks, if any, and which came."""
+    were, are = ({member.consumer_id: member for member in one.members} for one in (before, after))
+    gone = [were[each] for each in were if each not in are]
+    come = [are[each] for each in are if each not in were]
+    joined = f"; {clients(come)} joined" if come else ""
+    return f" Meanwhile {clients(gone)} left{joined}: clients come and go." if gone else ""
 
 
 def _explained(name: str) -> str:

@@ -26,7 +26,6 @@ from pykafka_broker.controller.wire import (
 from pykafka_broker.controller.wire.common import Terms
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.wait import Wait
-from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -136,8 +135,7 @@ class RemoteControllerChannel:
         request = wire.request(event, Terms(patience_ms, self._metadata.image.features))
         result = wire.read_response(await connection.ask(request, timeout_ms=patience_ms), event)
         if isinstance(event, events.CreateTopics) and not event.validate_only:
-            there = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-            await self._published([topic.name for topic in result if topic.error in there], give_up_ms)
+            await self._published([topic.name for topic in result if topic.exists], give_up_ms)
         return result
 
     async def _published(self, names: Sequence[str], give_up_ms: int) -> None:

@@ -25,7 +25,7 @@ from pykafka_broker.coordinator.internal_topics import CREATED_WITH
 from pykafka_broker.coordinator.ports import Configs, Controller, Metadata
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.wait import Wait
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.AutoTopicCreationManager")
@@ -129,7 +129,7 @@ class TopicCreation:
             return frozenset()
         there = set()
         for result in results:
-            if result.error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            if result.exists:
                 there.add(result.name)
                 continue
             message = result.message or result.error.message

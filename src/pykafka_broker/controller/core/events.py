@@ -73,6 +73,11 @@ class CreateTopicResult(NamedTuple):
     num_partitions: int = -1
     replication_factor: int = -1
 
+    @property
+    def exists(self) -> bool:
+        """Whether the topic exists, by this event or an earlier one."""
+        return self.error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
 
 class DeleteTopics(NamedTuple):
     """Delete topics by name or by id: (name, zero id) or (None, id); answered with `DeleteTopicResult`s."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import click
 
 from pykafka_broker.cli.acls import (
-    CLUSTER_NAME,
     OPERATIONS,
     RESOURCES,
     Acl,
@@ -22,6 +21,7 @@ from pykafka_broker.cli.quotas import quota_table, quotas_of
 from pykafka_broker.cli.users import credential_table, credentials
 from pykafka_broker.console.page import Field, Form, Page, Part, Section, if_told, listing, one_page
 from pykafka_broker.console.visit import Visit
+from pykafka_broker.protocol.acls import CLUSTER_NAME
 
 #: The fields of an ACL, with the values that each may have; any text, if none are given.
 CHOICES = {

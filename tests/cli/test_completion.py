@@ -126,6 +126,7 @@ def filled(run: Run) -> None:
         ("reassign plan --without ", ["1"]),
         ("reassign plan --brokers 7,", ["7,1"]),
         ("reassign plan --brokers 1,", []),
+        ("reassign plan --brokers 1 --brokers ", []),
         ("groups delete no", []),
         ("groups delete $", []),
     ],

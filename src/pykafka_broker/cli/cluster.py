@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from pykafka_broker import __version__
-from pykafka_broker.cli.options import Seconds, gathered
+from pykafka_broker.cli.options import Seconds, gathered, list_option
 from pykafka_broker.cli.output import Invocation
 from pykafka_broker.cli.progress import waiting_for
 from pykafka_broker.cli.security import client_properties, identity_with, security_options
@@ -178,7 +178,7 @@ def _cluster_or_controller_options(command: Command, login_flag: str) -> Command
             raise click.UsageError("Name either --bootstrap-server or --bootstrap-controller.")
         return command(cluster=cluster, **options)
 
-    return click.option(
+    return list_option(
         "--bootstrap-controller",
         metavar="HOST:PORT[,…]",
         callback=_check_addresses,
@@ -310,7 +310,7 @@ def _cluster_options(command: Command, login_flag: str) -> Command:
         metavar="SECONDS",
         help="How long to wait for the cluster.",
     )(command)
-    return click.option(
+    return list_option(
         "-b",
         "--bootstrap-server",
         metavar="HOST:PORT[,…]",

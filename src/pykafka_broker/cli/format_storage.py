@@ -11,7 +11,7 @@ import time
 
 import click
 
-from pykafka_broker.cli.options import gathered
+from pykafka_broker.cli.options import gathered, list_option
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -47,7 +47,7 @@ class Choices(NamedTuple):
 @click.option("-t", "--cluster-id", metavar="ID", help="The id of the cluster; a random one by default.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Leave alone what is formatted already.")
 @click.option("-s", "--standalone", is_flag=True, help="The node is a quorum by itself; the default.")
-@click.option(
+@list_option(
     "-I",
     "--initial-controllers",
     metavar="ID@HOST:PORT:DIRECTORY,...",

@@ -31,7 +31,7 @@ from click.core import ParameterSource
 
 from pykafka_broker.cli.cluster import COMMAND, Cluster, connected, propose_for
 from pykafka_broker.cli.liveness import greet, sign_of_life, stranger
-from pykafka_broker.cli.options import Seconds, gathered
+from pykafka_broker.cli.options import Seconds, gathered, list_option
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.security import Credentials, identity_with, prefers_tls, security_options
 from pykafka_broker.client.blocking import AnswerTimeout, Client
@@ -101,7 +101,7 @@ class Health(NamedTuple):
 
 @click.command()
 @click.argument("address", required=False, metavar="[HOST:PORT]")
-@click.option(
+@list_option(
     "-b",
     "--bootstrap-server",
     metavar="HOST:PORT",

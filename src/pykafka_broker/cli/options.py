@@ -28,6 +28,22 @@ class Seconds(click.FloatRange):
         return seconds
 
 
+def list_option(*names: str, default: str | None = None, **attributes: Any) -> Callable[[Command], Command]:
+    """Add an option whose value is a list with commas. Given several times, it goes on with the list."""
+    defaults = None if default is None else [default]
+    return click.option(*names, cls=_ListOption, multiple=True, default=defaults, **attributes)
+
+
+class _ListOption(click.Option):
+    def value_from_envvar(self, ctx: click.Context) -> Any:
+        value = self.resolve_envvar_value(ctx)
+        return None if value is None else [value]
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> str | None:
+        lists = super().type_cast_value(ctx, value)
+        return ",".join(lists) if lists else None
+
+
 def gathered(values: Any, name: str) -> Callable[[Command], Command]:
     """Hand a command the options that `values`, a named tuple, has fields for, as one value called `name`. A
     field without an option keeps its default.

@@ -9,7 +9,7 @@ import click
 
 from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER
 from pykafka_broker.cli.logging_setup import set_up_logging
-from pykafka_broker.cli.options import Seconds, gathered
+from pykafka_broker.cli.options import Seconds, gathered, list_option
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.security import identity_with
 from pykafka_broker.client.core.addresses import parse_address, parse_addresses
@@ -41,7 +41,7 @@ class Serving(NamedTuple):
 
 
 @click.command()
-@click.option(
+@list_option(
     "-b",
     "--bootstrap",
     metavar="HOST:PORT[,…]",

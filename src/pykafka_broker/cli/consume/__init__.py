@@ -28,7 +28,7 @@ from pykafka_broker.cli.consume.printing import Commitments, Printer, Source
 from pykafka_broker.cli.consume.reader import Reader
 from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.names import group_names, share_group_names, topic_names
-from pykafka_broker.cli.options import INT32_MAX, Seconds, gathered, progress_option
+from pykafka_broker.cli.options import INT32_MAX, Seconds, gathered, list_option, progress_option
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -119,7 +119,7 @@ class Shared(NamedTuple):
 )
 @click.option("--reject", is_flag=True, help="With --share: reject records, so that none is delivered again.")
 @click.option("--release", is_flag=True, help="With --share: release records for another delivery.")
-@click.option(
+@list_option(
     "--print",
     "parts",
     metavar="PART,…",

@@ -26,7 +26,7 @@ from pykafka_broker.cli.cells import Line, Styled
 from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster, propose_for
 from pykafka_broker.cli.doctor.examination import Question, examine
 from pykafka_broker.cli.names import any_group_names, topic_names
-from pykafka_broker.cli.options import Seconds, gathered
+from pykafka_broker.cli.options import Seconds, gathered, list_option
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.security import security_options
 from pykafka_broker.client.core.addresses import parse_addresses
@@ -50,7 +50,7 @@ INDENT = max(len(mark.text) for mark in MARKS.values()) + 1
     envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER",
     default=DEFAULT_BOOTSTRAP_SERVER,
 )
-@click.option(
+@list_option(
     "-b",
     "--bootstrap-server",
     "named",

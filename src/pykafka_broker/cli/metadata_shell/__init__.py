@@ -23,7 +23,7 @@ from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster, tellin
 from pykafka_broker.cli.metadata_shell import commands
 from pykafka_broker.cli.metadata_shell.commands import Outcome, Session
 from pykafka_broker.cli.metadata_shell.tree import View, root
-from pykafka_broker.cli.options import Seconds, gathered
+from pykafka_broker.cli.options import Seconds, gathered, list_option
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.security import Credentials, security_options
 from pykafka_broker.client.core.addresses import Address, parse_addresses
@@ -61,7 +61,7 @@ def metadata() -> None:
 @click.option(
     "-f", "--folder", metavar="DIR", help="Read __cluster_metadata-0, or the log directory with it."
 )
-@click.option(
+@list_option(
     "-b",
     "--bootstrap-server",
     metavar="HOST:PORT[,…]",
@@ -69,8 +69,10 @@ def metadata() -> None:
     show_envvar=True,
     help=f"Read from the controllers that these brokers know.  [default: {DEFAULT_BOOTSTRAP_SERVER}]",
 )
-@click.option(
-    "--bootstrap-controller", metavar="HOST:PORT[,…]", help="Read from the quorum of these controllers."
+@list_option(
+    "--bootstrap-controller",
+    metavar="HOST:PORT[,…]",
+    help="Read from the quorum of these controllers.",
 )
 @gathered(Source, "source")
 @click.option(

@@ -16,6 +16,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options, loss_of
 from pykafka_broker.cli.names import broker_id_lists, topic_names
+from pykafka_broker.cli.options import list_option
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.reassign import moves, plan_file
 from pykafka_broker.cli.reassign.planning import PlanError, brokers_of, copied, named, plan
@@ -74,14 +75,14 @@ def reassign() -> None:
 
 @reassign.command("plan")
 @click.argument("topics", nargs=-1, metavar="[TOPIC…]", shell_complete=topic_names)
-@click.option(
+@list_option(
     "--brokers",
     metavar="ID,…",
     shell_complete=broker_id_lists,
     callback=lambda _c, _p, text: _ids(text),
     help="Only to these brokers [all].",
 )
-@click.option(
+@list_option(
     "--without",
     "--remove",
     metavar="ID,…",

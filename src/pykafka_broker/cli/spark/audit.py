@@ -11,7 +11,7 @@ import click
 from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
 from pykafka_broker.cli.cluster import COMMAND, Cluster, cluster_options, connected
 from pykafka_broker.cli.names import topic_names
-from pykafka_broker.cli.options import Seconds, gathered
+from pykafka_broker.cli.options import Seconds, gathered, list_option
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
 from pykafka_broker.cli.wording import human_size
@@ -93,8 +93,10 @@ class Limits(NamedTuple):
     is_flag=True,
     help="Without --checkpoint: the archive may have no record of a partition yet.",
 )
-@click.option(
-    "--mirror-of", metavar="HOST:PORT[,…]", help="Compare the topic with the one it mirrors in this cluster."
+@list_option(
+    "--mirror-of",
+    metavar="HOST:PORT[,…]",
+    help="Compare the topic with the one it mirrors in this cluster.",
 )
 @click.option("--source-topic", metavar="TOPIC", help="The name of the mirrored topic, if it is another one.")
 @click.option("--ignore-timestamps", is_flag=True, help="Mirrored records may have timestamps of their own.")

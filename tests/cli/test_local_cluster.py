@@ -218,7 +218,8 @@ def test_a_node_that_waits_for_the_others_is_told_by_its_controller(folder: Path
     controller = made.controller_address(3)
     finds = (
         f"ontroller 3 at {controller} finds no controller that leads: until one leads, nothing is created, "
-        "changed or elected. Of the controllers (1, 2, 3) these do not answer from here: 1, 2. Start them: "
+        "changed or elected; a request without an answer may be carried out then. "
+        "Of the controllers (1, 2, 3) these do not answer from here: 1, 2. Start them: "
         "more than half of the voters must run.\n"
     )
     shown = cluster("status")

@@ -186,7 +186,8 @@ def reason_for(address: str) -> str:
     """Why the cluster does not do what it is asked for."""
     return (
         rf"no controller leads, and none has answered broker 3 at {address} for \d+ s: until one leads, "
-        r"nothing is created, changed or elected\. Of the voters \(1, 2, 3\) these do not answer from here: "
+        r"nothing is created, changed or elected; a request without an answer may be carried out then\. "
+        r"Of the voters \(1, 2, 3\) these do not answer from here: "
         r"1, 2\. Start them: more than half of the voters must run\. "
         rf"`pykafka-broker cluster status -b {address}` shows what can be written meanwhile\.\n"
     )
@@ -229,7 +230,8 @@ def reason_at(controller: Address, node_id: int = 3, silent: str = "1, 2") -> st
     """The same, as a controller tells it."""
     return (
         f"; controller {node_id} at {controller} finds no controller that leads: until one leads, nothing is "
-        f"created, changed or elected. Of the controllers (1, 2, 3) these do not answer from here: {silent}. "
+        "created, changed or elected; a request without an answer may be carried out then. "
+        f"Of the controllers (1, 2, 3) these do not answer from here: {silent}. "
         "Start them: more than half of the voters must run.\n"
     )
 

@@ -70,7 +70,10 @@ def why_nothing_changes(lost: LostQuorum, source: Source, silent: Sequence[int] 
         meanwhile = (
             f"`pykafka-broker cluster status -b {source.address}` shows what can be written meanwhile."
         )
-    until = "until one leads, nothing is created, changed or elected"
+    until = (
+        "until one leads, nothing is created, changed or elected; "
+        "a request without an answer may be carried out then"
+    )
     told = (f"{_finding(lost, source)}: {until}.", _about_voters(lost, silent), way, meanwhile)
     return " ".join(filter(None, told))
 

@@ -29,10 +29,19 @@ class Report:
         measured = {key for values in self.values.values() for key in values}
         return [figure for figure in FIGURES if figure.key in measured]
 
+    @property
+    def missed(self) -> dict[str, str]:
+        """The floors that are missed, by their figures."""
+        return {
+            figure.key: bound_text(figure, figure.floor)
+            for figure in self.figures
+            if figure.meets(figure.floor, self.values) is False
+        }
+
     def save(self, file: Path | None = None) -> Path:
         file = file or RESULTS / f"{self.began[:16].replace(':', '')}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(self.__dict__, indent=2) + "\n")
+        file.write_text(json.dumps({**self.__dict__, "missed": self.missed}, indent=2) + "\n")
         return file
 
     def rows(self) -> list[tuple[str, ...]]:

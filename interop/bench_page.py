@@ -1,12 +1,12 @@
-"""Sections of bench/README.md, each made of what `python -m bench` has stored last as `DAY-NAME.json`. What a
-result lacks is left out.
+"""Sections of bench/README.md, each made of the newest result that `python -m bench` has stored of its rows
+and both brokers. Figures that it lacks are left out.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from interop.scale_page import RESULTS, cells_of
@@ -67,16 +67,39 @@ SECURITY = (
 )
 
 
-def section(text: Callable[[Report], str], name: str) -> Callable[[], str]:
-    """The text of a section, made of the newest result of this name. The report has the name of its file as
-    `file`.
+def section(text: Callable[[Report], str], rows: Collection[str]) -> Callable[[], str]:
+    """The text of a section about these rows, and which of their floors are missed. The report has the name
+    of its file as `file`.
     """
 
     def made() -> str:
-        newest = max(RESULTS.glob(f"*-{name}.json"))
-        return text({**json.loads(newest.read_text()), "file": newest.name})
+        stored = ({**json.loads(file.read_text()), "file": file.name} for file in RESULTS.glob("*.json"))
+        newest = max((report for report in stored if _has(report, rows)), key=lambda report: report["began"])
+        return text(newest) + missed_floors(newest, rows)
 
     return made
+
+
+def _has(report: Report, rows: Collection[str]) -> bool:
+    """Whether it has these rows, for both brokers."""
+    values = report.get("values", {})
+    return all({*rows} <= _rows(values.get(broker, ())) for broker in BROKERS)
+
+
+def _rows(keys: Iterable[str]) -> set[str]:
+    """The rows of figures."""
+    return {key.partition(".")[0] for key in keys}
+
+
+def missed_floors(report: Report, rows: Collection[str]) -> str:
+    """A sentence that names them, with our figures as multiples of Apache Kafka's."""
+    apache, ours = (report["values"][broker] for broker in BROKERS)
+    missed = [
+        f"`{key}` ({ours[key] / apache[key]:.2f}x, floor {floor})"
+        for key, floor in report["missed"].items()
+        if _rows([key]) <= {*rows}
+    ]
+    return f"\nMissed floors: {', '.join(missed)}.\n" if missed else "\nNo floor is missed.\n"
 
 
 def cluster(report: Report) -> str:
@@ -141,6 +164,16 @@ def first_records(report: Report) -> str:
     )
 
 
+def second_at_once(report: Report) -> str:
+    """The row `cluster_again_at_once`."""
+    apache, ours = (report["values"][broker]["cluster_again_at_once.seconds"] for broker in BROKERS)
+    return (
+        "While two followers fetch what the first request to 1,000 partitions has brought "
+        f"(`cluster_again_at_once`),\nthe second takes {_ms(ours)}, {ours / apache:.2f}x of Apache Kafka's "
+        f"{_ms(apache)} (`results/{report['file']}`).\n"
+    )
+
+
 def _loops(values: dict[str, float]) -> str:
     """The row `tls_loops`: the processor time of TLS on both event loops."""
     ours = {key.partition(".")[2]: f"{value:.2f}" for key, value in values.items()}
@@ -160,5 +193,10 @@ def _and(words: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-#: The text of each section, and the name of its result.
-SECTIONS = ((cluster, "cluster"), (first_records, "first"), (security, "security"))
+#: The text of each section, and its rows.
+SECTIONS = (
+    (cluster, _rows(key for row in CLUSTER for key in row.figures)),
+    (first_records, {"cluster_first"}),
+    (second_at_once, {"cluster_again_at_once"}),
+    (security, _rows(key for row in SECURITY for key in row.figures)),
+)

@@ -60,8 +60,8 @@ PAGES: tuple[Page | Section, ...] = (
     Section("docs/operations.md", "alerts", monitoring_page.alerts),
     Section("docs/operations.md", "panels", monitoring_page.panels),
     *(
-        Section("bench/README.md", text.__name__, bench_page.section(text, name))
-        for text, name in bench_page.SECTIONS
+        Section("bench/README.md", text.__name__, bench_page.section(text, rows))
+        for text, rows in bench_page.SECTIONS
     ),
     *(
         Section("docs/scale.md", text.__name__, scale_page.section(text, part))

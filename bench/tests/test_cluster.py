@@ -11,6 +11,7 @@ import pytest
 from bench import first_records
 from bench.cluster import GAPS, ROWS, longest_gap
 from bench.figures import FIGURES, ONE_SECOND, Bound, lower
+from bench.report import Report
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -47,6 +48,22 @@ def test_gaps_are_at_most_half_of_apache_kafkas_and_aim_at_less_than_a_second() 
     assert {figure.key for figure in gaps if figure.aim != ONE_SECOND} == {"cluster_client.kill_s"}
     stored = json.loads(max(RESULTS.glob("*-cluster.json")).read_text())
     assert [figure.key for figure in gaps if figure.meets(figure.floor, stored["values"]) is False] == []
+
+
+def test_a_result_is_stored_with_the_floors_that_it_misses(tmp_path: Path) -> None:
+    report = Report({}, "bare sockets", {})
+    report.values = {
+        "apache": {"cluster_first.death_s": 12.0, "cluster_first.acks_1s": 20, "cluster_move.seconds": 0.27},
+        "ours": {"cluster_first.death_s": 1.5, "cluster_first.acks_1s": 10, "cluster_move.seconds": 0.2},
+    }
+    stored = json.loads(report.save(tmp_path / "result.json").read_text())
+    assert stored["missed"] == {"cluster_first.acks_1s": ">= 1x", "cluster_move.seconds": "<= 0.5x"}
+
+
+def test_stored_results_miss_the_floors_that_there_are_now() -> None:
+    stored = [json.loads(file.read_text()) for file in RESULTS.glob("*.json")]
+    told = [(result.pop("missed"), Report(**result)) for result in stored if "missed" in result]
+    assert [missed for missed, _ in told] == [report.missed for _, report in told] != []
 
 
 @pytest.mark.slow

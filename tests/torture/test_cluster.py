@@ -18,6 +18,7 @@ import pytest
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.torture.clients import Load
 from tests.torture.history import Value
+from tests.torture.minority import Minority
 from tests.torture.security import Security
 from tests.torture.stranger import ATTEMPTS, Stranger, wrong_answers
 from tests.torture.streams_application import copy_anomalies
@@ -73,9 +74,12 @@ class FaultyNodes(TorturedCluster):
         load.wait_for(RECORDS_A_ROUND)
 
     def two_down(self, load: Load) -> None:
-        """Nothing is acknowledged then, and everything goes on afterwards."""
-        for node_id in self.dice.sample(NODES, 2):
+        """The third acknowledges nothing that is sent then, and everything goes on afterwards."""
+        *others, third = self.dice.sample(NODES, len(NODES))
+        alone = Minority(self.addresses, self.node(third), self.users)
+        for node_id in others:
             self.nodes[node_id].kill()
+        self.notes["writes refused by one of three"] += alone.refuses_to_write()
         time.sleep(self.dice.uniform(0.2, 2.0))
         self.heal()
         load.wait_for(RECORDS_A_ROUND)

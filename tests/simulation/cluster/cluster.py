@@ -24,6 +24,7 @@ from pykafka_broker.controller.core.transitions import TIMED_RULES
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.replication.core.access import READ_COMMITTED, READ_UNCOMMITTED
+from pykafka_broker.replication.core.state import Leadership
 from pykafka_broker.replication.partition import Partition
 from tests.simulation.cluster import chance
 from tests.simulation.cluster.administrator import STATE_PARTITIONS, administer
@@ -58,6 +59,14 @@ MAX_EVENTS = 400_000
 NO_FAULTS: Mapping[str, float] = {}
 
 
+class Led(NamedTuple):
+    """What a leader knew when it was looked at."""
+
+    leadership: Leadership
+    high_watermark: int
+    log_end_offset: int
+
+
 class View(NamedTuple):
     """What a node had when it was looked at last."""
 
@@ -66,6 +75,7 @@ class View(NamedTuple):
     #: The ends of its logs, by its number and the partition.
     ends: dict[tuple[int, TopicPartition], int]
     led: dict[TopicPartition, Partition]
+    leaderships: dict[TopicPartition, Led]
 
 
 class Cluster:
@@ -283,7 +293,8 @@ class Cluster:
     def _look(self) -> None:
         """Look at all nodes after every step: a leader epoch has one leader and one of the metadata log one
         controller, an offset of the metadata has one image, committed batches are the same everywhere and are
-        what clients know, those in sync have them, and brokers are fenced when they are gone, and only then.
+        what clients know, those in sync have them and are enough, and brokers are fenced when they are gone,
+        and only then.
         """
         self._note_disturbed()
         self._check_gone()
@@ -307,7 +318,8 @@ class Cluster:
         life = machine.process, machine.process.steps
         if number in self._views and self._views[number].life == life:
             return False
-        view = self._views[number] = View(life, {}, {})
+        before = self._views.get(number)
+        view = self._views[number] = View(life, {}, {}, {})
         self._check_controller(machine, machine.broker.node.role)
         self._check_image(machine, machine.broker.node.image)
         for partition in self._partitions(machine):
@@ -323,7 +335,30 @@ class Cluster:
                 key = partition.topic_id, partition.partition, partition.leader_epoch
                 leader = self._leaders.setdefault(key, number)
                 check(leader == number, f"n{leader} and n{number} lead {partition!r}")
+                leadership, state = partition.leading.leadership, partition.log.state
+                assert leadership is not None
+                now = view.leaderships[name] = Led(leadership, state.high_watermark, state.log_end_offset)
+                if before is not None and name in before.leaderships:
+                    self._check_min_isr(name, before.leaderships[name], now)
         return True
+
+    def _check_min_isr(self, name: TopicPartition, before: Led, now: Led) -> None:
+        """A leader takes records only while enough replicas are in sync, and commits only what enough of them
+        have. The ISR that was committed before the step counts as well as the one after it.
+        """
+        leadership = now.leadership
+        if leadership.leader_epoch != before.leadership.leader_epoch:
+            return
+        where, min_isr = f"n{leadership.node_id} in {name[0]}-{name[1]}", self.profile.min_isr
+        in_sync = {*before.leadership.isr.committed, *leadership.isr.committed}
+        if now.log_end_offset > before.log_end_offset:
+            text = f"{where} has taken {now.log_end_offset} with {in_sync} in sync"
+            check(len(in_sync) >= min_isr, text)
+        if now.high_watermark > before.high_watermark:
+            followers = leadership.followers.items()
+            behind = {number for number, one in followers if one.log_end_offset < now.high_watermark}
+            text = f"{where} has committed {now.high_watermark} with {in_sync} in sync, and {behind} lack it"
+            check(len(in_sync - behind) >= min_isr, text)
 
     def _note_unclean(self, before: ClusterImage, image: ClusterImage) -> None:
         """Note leaders that may lack records: neither in sync before, nor eligible, nor the last known ones.

@@ -333,6 +333,18 @@ PLANTED = (
         faults=CUTS,
     ),
     Planted(
+        "a leader takes records while too few replicas are in sync",
+        (Wrong(leading_replica, "is_under_min_isr", lambda right: lambda _: False),),
+        faults=KILLS,
+        says="has taken",
+    ),
+    Planted(
+        "a leader commits while too few replicas are in sync",
+        (Wrong(high_watermark, "is_under_min_isr", lambda right: lambda _: False),),
+        faults=KILLS,
+        says="has committed",
+    ),
+    Planted(
         "producers that wait are told success by a leader that is deposed",
         (Wrong(committing, "outcome_without_leader", lambda right: lambda _: ErrorCode.NONE),),
         faults={

@@ -55,10 +55,13 @@ class Clients:
         ledger: Ledger,
         values: Iterator[int],
         is_coordinator: Callable[[int, str], bool],
+        leader_epoch: Callable[[int, int], int | None],
     ) -> None:
         self.world = world
         #: Whether a node coordinates a group by the newest metadata, which it may not have yet.
         self.is_coordinator = is_coordinator
+        #: The leader epoch of a partition that a node knows; None if it does not serve.
+        self.leader_epoch = leader_epoch
         self.ledger = ledger
         self.values = values
         self.is_over = False

@@ -99,7 +99,15 @@ class Cluster:
         }
         self.ledger = Ledger()
         bootstrap = [Address(self.machines[number].host, 9092) for number in self.brokers]
-        self.clients = Clients(self.world, self.wires, bootstrap, self.ledger, count(1), self._is_coordinator)
+        self.clients = Clients(
+            self.world,
+            self.wires,
+            bootstrap,
+            self.ledger,
+            count(1),
+            self._is_coordinator,
+            self._leader_epoch,
+        )
         self._is_faulty = False
         self._has_topic = False
         self._has_lost_power = False
@@ -453,6 +461,11 @@ class Cluster:
         if topic is None:
             return False
         return topic.partitions[string_hash_abs(group) % len(topic.partitions)].leader == number
+
+    def _leader_epoch(self, number: int, index: int) -> int | None:
+        """The leader epoch of a partition of the topic that a node knows; None if it does not serve."""
+        partition = self._hosted(number, TOPIC, index) if self.machines[number].is_serving else None
+        return None if partition is None else partition.leader_epoch
 
     def _check_fenced(self, before: ClusterImage, image: ClusterImage) -> None:
         """A broker that has lived and been heard all the time keeps its session."""

@@ -104,9 +104,15 @@ class Consumer:
             self._near = None
             return await self._look_at_end(self._leader)
         near, self._near = self._near, None
-        response = await client.run(ask(self._fetch(), self._leader if near is None else near, at_most=12))
+        node_id = self._leader if near is None else near
+        before = client.clients.leader_epoch(node_id, self._partition)
+        response = await client.run(ask(self._fetch(), node_id, at_most=12))
+        after = client.clients.leader_epoch(node_id, self._partition)
         answer: PartitionData = response.responses[0].partitions[0]
         code = ErrorCode(answer.error_code)
+        if not code and before is not None and after is not None:
+            text = f"names the epoch {self._epoch}, and n{node_id} answers in one from {before} to {after}"
+            check(before <= self._epoch <= after, f"{client.name} {text}")
         if code is ErrorCode.OFFSET_OUT_OF_RANGE and near is not None:
             # The follower lacks what the leader had; as Kafka's own clients, it asks the leader.
             return ErrorCode.NONE
@@ -138,6 +144,8 @@ class Consumer:
         answer = (await self._client.run(ask(request, leader, at_most=8))).topics[0].partitions[0]
         code = ErrorCode(answer.error_code)
         if not code:
+            text = f"names the epoch {self._epoch}, and is told the end in {answer.leader_epoch}"
+            check(answer.leader_epoch == self._epoch, f"{self._client.name} {text}")
             text = f"has read up to {self._offset} and is told that the end is {answer.offset}"
             check(answer.offset >= self._offset, f"{self._client.name} {text}")
         return code

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pykafka_broker.apis.fetching import followed as fetch_from_follower
 from pykafka_broker.apis.fetching import plan as fetch_plan
 from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.controller.core import alter_partition, brokers, partitions
@@ -79,6 +80,13 @@ def _joins_at_once(right: Any) -> object:
 def _names_are_enough(right: Any) -> object:
     return lambda topic_id, asked: None
 
+
+def _any_epoch_will_do(right: Any) -> object:
+    return lambda leader_epoch, asked: None
+
+
+#: The name of the module in its package is that of the handler.
+_LIST_OFFSETS = sys.modules["pykafka_broker.apis.list_offsets"]
 
 #: Whether the newest fetch that was planned is a follower's.
 _of_follower = [False]
@@ -284,6 +292,8 @@ CALM: Mapping[str, float] = {
 KILLS = {**CALM, "kill_ms": 3000}
 #: A topic is deleted and created again under its name.
 REMAKES = {**CALM, "remake_ms": 1000}
+#: Leaders change, and their epochs.
+MOVES = {**CALM, "change_ms": 300}
 CHANGES = {**CALM, "replication_factor": 1, "change_ms": 1000}
 #: Long enough for another leader, while clients still reach the one before.
 CUTS = {**CALM, "partition_ms": 10_000, "ahead": 1}
@@ -321,6 +331,22 @@ PLANTED = (
             Wrong(fetch_plan, "check_topic_id", _followers_names_are_enough),
         ),
         faults={**REMAKES, "partition_ms": 1000, "delay_ms": 10, "remake_ms": 500},
+    ),
+    Planted(
+        "consumers that know an older leader epoch read on",
+        (
+            Wrong(fetch_plan, "check_leader_epoch", _any_epoch_will_do),
+            Wrong(fetch_from_follower, "check_leader_epoch", _any_epoch_will_do),
+        ),
+        faults=MOVES,
+        says="names the epoch",
+    ),
+    Planted(
+        "consumers that know an older leader epoch are told the end of the log",
+        (Wrong(_LIST_OFFSETS, "check_leader_epoch", _any_epoch_will_do),),
+        faults=MOVES,
+        found_by=1,
+        says="is told the end in",
     ),
     Planted(
         "followers are not told where the logs diverge",

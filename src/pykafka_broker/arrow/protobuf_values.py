@@ -106,7 +106,8 @@ def _field(field: Any, inside: tuple[str, ...]) -> tuple[pa.DataType, _Convert]:
         value_type, convert = _one(values, inside)
         return pa.map_(key_type, value_type), lambda found: [(key, convert(found[key])) for key in found]
     kind, convert = _one(field, inside)
-    if field.is_repeated:
+    # FieldDescriptor.is_repeated is of protobuf 6.31, which deprecates the label.
+    if field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED:
         return pa.list_(kind), lambda found: [convert(each) for each in found]
     return kind, convert
 

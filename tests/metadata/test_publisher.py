@@ -108,7 +108,7 @@ async def test_the_error_of_a_subscriber_is_logged_and_counted_and_keeps_the_ima
 ) -> None:
     """Before, those after it never heard of this image, and who waited for it was not answered."""
     publisher = MetadataPublisher("c")
-    seen = []
+    seen: list[object] = []
 
     def fails(old: ClusterImage, new: ClusterImage) -> None:
         raise ValueError("a value that it does not expect")

@@ -416,6 +416,7 @@ PLANTED = (
         "a coordinator that has moved writes no markers of decided transactions",
         (Wrong(transactions, "on_loaded", _decided_transactions_stay),),
         faults={**KILLS, "transactional": 2, "delay_ms": 30},
+        found_by=8,
         says="has no marker",
     ),
     Planted(

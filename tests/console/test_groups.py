@@ -112,8 +112,10 @@ def test_the_page_of_the_cluster_names_groups_that_do_not_read(
     bounded = reader.page("/")
     leave(client, "0-waiting", member_id)
 
-    waiting = ["0-waiting", "CompletingRebalance", "1", "0", NONE]
-    assert found == [waiting, ["0-abandoned", "Empty", "0", "2", NONE]]
+    assigns = "The group is CompletingRebalance: its leader is to assign the partitions."
+    waiting = ["0-waiting", "CompletingRebalance", "1", "0", assigns]
+    empty = "The group is Empty: no member is in it."
+    assert found == [waiting, ["0-abandoned", "Empty", "0", "2", empty]]
     assert bounded.rows(caption) == [waiting]
     assert "groups that are Empty were asked for their lag." in bounded.source
 

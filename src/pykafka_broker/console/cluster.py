@@ -7,6 +7,7 @@ from math import inf
 
 from pykafka_broker.cli.brokers import broker_statuses, broker_table
 from pykafka_broker.cli.cells import Column, Table
+from pykafka_broker.cli.explain.group import state_fact
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.quorum import QuorumStatus, quorum_status
 from pykafka_broker.console import live
@@ -101,7 +102,7 @@ def _groups(visit: Visit) -> Sequence[Part]:
     urgent_first = sorted(seen, key=_urgency)[:EXPLAINED]
     why, untold = causes(client, visit.settings.history, [listing_of[each.name] for each in urgent_first])
     rows: list[Row] = [
-        [*look_cells(each), why.get(each.name)]
+        [*look_cells(each), why.get(each.name, state_fact(each.state).text)]
         for each in seen
         if each.name in why or each.state not in ("Stable", "Empty") or (each.state == "Empty" and each.lag)
     ]

@@ -117,9 +117,16 @@ def test_connection_limits_per_address_are_a_map() -> None:
     assert config.connections_per_ip_overrides == {"127.0.0.1": 5, "::1": 6, "some.host": 7}
 
 
-@pytest.mark.parametrize("port", ["65536", "-1"])
-def test_a_port_out_of_range_is_refused(port: str) -> None:
-    with pytest.raises(ConfigError, match="is not between 0 and 65535"):
+@pytest.mark.parametrize(
+    ("port", "why"),
+    [
+        ("65536", "is not between 0 and 65535"),
+        ("-1", "is not between 0 and 65535"),
+        ("--1", "Unable to parse PLAINTEXT://127.0.0.1:--1 to a broker endpoint"),
+    ],
+)
+def test_a_port_out_of_range_is_refused(port: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
         load_config(overrides=[f"listeners=PLAINTEXT://127.0.0.1:{port}"])
 
 

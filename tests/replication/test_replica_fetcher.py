@@ -167,6 +167,8 @@ class Disks:
 
     def write_failed(self, log: PartitionLog, error: OSError) -> None:
         self.refused.append(error)
+        if error.errno == errno.EIO:
+            log.state.offline = error
 
 
 class Node:
@@ -396,6 +398,20 @@ async def test_a_truncation_that_the_disk_refuses_for_a_while_is_tried_again() -
         await node.clock.pass_time(BACKOFF_MS)
         await node.until(lambda: values(here) == [b"same", b"kept"])
     assert node.disks.truncated[-1] == 1
+
+
+async def test_a_truncation_that_a_broken_disk_refuses_is_not_tried_again() -> None:
+    files = MemoryFiles()
+    led, here = log_of(0), log_of(0, files)
+    append(led, b"kept", epoch=3)
+    append(here, b"lost", epoch=2)
+    files.fail("truncate", errno.EIO)
+    async with following(led) as node:
+        node.follow(here)
+        await node.until(lambda: node.disks.refused)
+        await node.clock.pass_time(10 * BACKOFF_MS)
+        await settle()
+    assert (len(node.disks.refused), values(here)) == (1, [b"lost"])
 
 
 async def test_a_follower_before_the_leaders_start_begins_anew_there() -> None:

@@ -31,10 +31,12 @@ from pykafka_broker.protocol.errors import KafkaError
 
 #: The most partitions that are named of those that lack something, and groups of those that rebalance.
 NAMED = 100
-#: The most Empty groups, and the most Stable groups, whose lag is asked for: the first by their names. Of the
-#: Stable groups, these many that are furthest behind are shown. Of these many groups their coordinators are
-#: asked what is wrong: first of those that rebalance or cannot run, then of the Stable ones.
-ASKED, FURTHEST, EXPLAINED = 100, 10, 50
+#: The most Empty groups, and the most Stable groups, whose lag is asked for: the first by their names.
+ASKED = 100
+#: The most Stable groups that are shown for their lag alone: those that are furthest behind.
+FURTHEST = 10
+#: The most groups whose coordinators are asked what is wrong: those that rebalance or cannot run come first.
+EXPLAINED = 50
 
 
 def show(visit: Visit) -> Page:
@@ -98,9 +100,9 @@ def _groups(visit: Visit) -> Sequence[Part]:
     empty, stable = ([group for group in groups if group.state == state] for state in ("Empty", "Stable"))
     asked = [*disturbed[:NAMED], *stable[:ASKED], *empty[:ASKED]]
     seen = look(client, asked)
-    listing_of = {group.name: group for group in asked}
-    urgent_first = sorted(seen, key=_urgency)[:EXPLAINED]
-    why, untold = causes(client, visit.settings.history, [listing_of[each.name] for each in urgent_first])
+    by_name = {group.name: group for group in asked}
+    urgent = [by_name[each.name] for each in sorted(seen, key=_urgency)[:EXPLAINED]]
+    why, untold = causes(client, visit.settings.history, urgent)
     rows: list[Row] = [
         [*look_cells(each), why.get(each.name, state_fact(each.state).text)]
         for each in seen
@@ -116,10 +118,11 @@ def _groups(visit: Visit) -> Sequence[Part]:
             (disturbed, NAMED, "rebalance or cannot run"),
             (empty, ASKED, "are Empty were asked for their lag"),
             (stable, ASKED, "are Stable were asked for their lag"),
-            (asked, EXPLAINED, "are shown or asked for their lag were explained"),
         )
         if len(which) > most
     ]
+    if len(asked) > EXPLAINED:
+        notes.append(f"Why: only of the {EXPLAINED} most urgent of {len(asked)} groups.")
     notes += [f"Why is not known: {each}" for each in untold]
     footer = " ".join([*notes, LAG_NOTE, "The page of a group draws its lags, and says what it waits for."])
     named = "Groups that rebalance, cannot run, are Empty with a lag, or have a fault"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from pykafka_broker.cli.doctor.groups import NOT_READY, REBALANCING, STREAMS
-from pykafka_broker.cli.explain.history import Asked, OwnHistory, Untold
+from pykafka_broker.cli.explain.history import BrokerHistories, OwnHistory, Untold
 from pykafka_broker.cli.group_state import SHARE, groups_at
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import LATEST, committed_of_groups, told_offsets
@@ -102,13 +102,13 @@ def causes(
     """The first sentence about each group in which its coordinator sees a fault, and why coordinators tell
     none.
     """
-    asked = Asked(client, own)
+    brokers = BrokerHistories(client, own)
     found: dict[str, str] = {}
     missing: dict[int, str] = {}
     for group in groups:
         if group.coordinator not in missing:
             try:
-                told = asked.history(group.coordinator, Kind.GROUP, group.name)
+                told = brokers.history(group.coordinator, Kind.GROUP, group.name)
             except Untold as error:
                 missing[group.coordinator] = f"broker {group.coordinator} {error}."
             else:

@@ -70,6 +70,7 @@ def test_meta_properties_of_this_and_older_versions() -> None:
         b"",
         b"version=9\n",
         b"version=1\nnode.id=one\n",
+        b"version=1\ncluster.id=x\nnode.id=--1\n",
         b"version=1\nnode.id=1\n",
         b"version=1\ncluster.id=x\n",
     ):

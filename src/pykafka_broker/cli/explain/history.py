@@ -59,18 +59,18 @@ class Untold(Exception):
 
 def histories(client: Client, kind: Kind, name: str, own: OwnHistory | None = None) -> Histories:
     """Ask every broker of the cluster, but that of `own` only whether the user may see its history."""
-    asked = Asked(client, own)
+    brokers = BrokerHistories(client, own)
     found = Histories([], [])
-    for node_id in asked.node_ids:
+    for node_id in brokers.node_ids:
         try:
-            found.nodes.append(asked.history(node_id, kind, name))
+            found.nodes.append(brokers.history(node_id, kind, name))
         except Untold as error:
             found.missing.append(f"broker {node_id} {error}.")
     return found
 
 
-class Asked:
-    """The brokers of a cluster as they are asked for histories; one `WITHIN_S` is for all of these."""
+class BrokerHistories:
+    """The histories of the brokers of a cluster, which all together take at most `WITHIN_S`."""
 
     def __init__(self, client: Client, own: OwnHistory | None = None) -> None:
         metadata = client.metadata([])

@@ -107,9 +107,13 @@ def join(client: Client, group: str) -> str:
         protocol_type="consumer",
         protocols=[protocol],
     )
-    joined = client.send(joining, version=3)
-    check(joined.error_code)
-    return str(joined.member_id)
+
+    def joined(coordinator: int) -> str:
+        answer = client.send(joining, coordinator, version=3)
+        check(answer.error_code)
+        return str(answer.member_id)
+
+    return client.at_coordinator(group, joined)
 
 
 def leave(client: Client, group: str, member_id: str) -> None:

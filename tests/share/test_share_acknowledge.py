@@ -246,6 +246,18 @@ def test_a_request_is_carried_out_as_a_whole_or_not_at_all() -> None:
     assert share.state.delivery_complete_count == 0
 
 
+def test_records_may_be_acknowledged_in_any_order() -> None:
+    share = acquired((0, 2))
+
+    assert share.acknowledge("ann", (2, 2, ACCEPT), (0, 0, REJECT)) is None
+    share.failed()
+    assert share.records() == ["0-2 acquired 1 ann"]
+
+    assert share.acknowledge("ann", (2, 2, ACCEPT), (0, 0, REJECT)) is None
+    share.written()
+    assert share.records() == ["0-0 archived 1", "1-1 acquired 1 ann", "2-2 acknowledged 1"]
+
+
 def test_a_second_acknowledgement_does_not_overtake_the_first() -> None:
     share = acquired((0, 4))
     share.acknowledge("ann", (0, 4, RELEASE))

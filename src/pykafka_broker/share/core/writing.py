@@ -78,11 +78,11 @@ def roll_back(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> Non
 def _spans(turn: Turn, batches: Iterable[WrittenBatch]) -> Mapping[int, tuple[int, int]]:
     """The first and the last offset written of each in-flight batch, by its place.
 
-    A write is in offset order, and may name every record of a large batch by itself.
+    A write may name every record of a large batch by itself, and is in the order of the acknowledgements.
     """
     spans: dict[int, tuple[int, int]] = {}
     for batch in batches:
         for place in turn.places(batch.first_offset, batch.last_offset):
-            first, _ = spans.get(place, batch[:2])
-            spans[place] = first, batch.last_offset
+            first, last = spans.get(place, batch[:2])
+            spans[place] = min(first, batch.first_offset), max(last, batch.last_offset)
     return spans

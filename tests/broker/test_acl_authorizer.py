@@ -11,7 +11,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType
 from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
 from pykafka_broker.broker.security.audit_log import MAX_LINES
-from pykafka_broker.broker.security.told_denials import ADD, REMOVE
+from pykafka_broker.broker.security.told_denials import REMOVE
 from pykafka_broker.cli.logging_setup import JsonFormatter
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.machine.history import Decision, Kind
@@ -267,6 +267,7 @@ def test_a_denial_is_told_with_the_acl_that_denies_or_that_there_is_none() -> No
             names,
             "Client app (User:alice, 10.0.0.1) was denied DESCRIBE on topic clicks in a request Fetch: no "
             "ACL allows it (DefaultDeny).",
-            ADD,
+            "If it is to be allowed, add an ACL: `pykafka-broker acls add --allow-principal User:alice "
+            "--operation describe --topic clicks`.",
         ),
     ]

@@ -7,9 +7,17 @@ from pykafka_broker.broker.security.audit_log import Question
 from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.messages import API_NAMES
-from pykafka_broker.system.wording import client_in_words
+from pykafka_broker.system.wording import argument, client_in_words
 
-ADD = "If it is to be allowed, add an ACL with `pykafka-broker acls add`."
+ADD = "If it is to be allowed, add an ACL: `pykafka-broker acls add {}`."
+#: The options of `acls add` that name a resource.
+_NAMED = {
+    AclResourceType.TOPIC: "--topic",
+    AclResourceType.GROUP: "--group",
+    AclResourceType.TRANSACTIONAL_ID: "--transactional-id",
+    AclResourceType.DELEGATION_TOKEN: "--delegation-token",
+    AclResourceType.USER: "--user-principal",
+}
 REMOVE = (
     "An ACL that denies overrides all that allow: remove it with `pykafka-broker acls remove`, or keep it."
 )
@@ -20,7 +28,7 @@ def denial(question: Question, client_id: str | None, rule: Acl | str) -> Decisi
     principal = question.principal
     resource = f"{question.resource_type.name.lower().replace('_', ' ')} {question.name}"
     if isinstance(rule, str):
-        why, remedy = f"no ACL allows it ({rule})", ADD
+        why, remedy = f"no ACL allows it ({rule})", ADD.format(_options(question))
     else:
         why, remedy = f"this ACL denies it: {_in_words(rule)}", REMOVE
     text = (
@@ -29,6 +37,14 @@ def denial(question: Question, client_id: str | None, rule: Acl | str) -> Decisi
     )
     names = (client_id or "", principal, principal.partition(":")[2])
     return Decision(Kind.REQUEST, tuple(name for name in names if name), text, remedy)
+
+
+def _options(question: Question) -> str:
+    """What `acls add` takes to allow it."""
+    option = _NAMED.get(AclResourceType(question.resource_type))
+    resource = "--cluster" if option is None else f"{option} {argument(question.name)}"
+    operation = question.operation.name.lower().replace("_", "-")
+    return f"--allow-principal {argument(question.principal)} --operation {operation} {resource}"
 
 
 def _in_words(acl: Acl) -> str:

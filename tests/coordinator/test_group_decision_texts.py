@@ -379,6 +379,23 @@ def test_a_client_that_fails_before_its_first_commit_leads_to_the_first_record()
     ]
 
 
+def test_an_offset_whose_records_were_removed_is_told_of_and_they_are_not_counted() -> None:
+    world = Told()
+    [member] = world.stable_group(1)
+    world.commit({("orders", 5): 3}, Member(member, 1))
+
+    removed = (
+        "The committed offset 3 of orders-5 is below its log start offset 5: 2 offsets were removed before "
+        "the group read them. `pykafka-broker doctor --group g` says how to choose the next one."
+    )
+    assert world.behind({("orders", 5): 5}) == [removed]
+    world.leave(member)
+    world.advance(11_000)
+    told, behind = world.behind({("orders", 5): 9})
+    assert told == removed
+    assert behind.startswith("The group has orders-5 (4 records behind, last commit 11 s ago).")
+
+
 def test_members_that_stay_do_not_fail_at_a_record() -> None:
     world = Told()
     stays, *others = world.stable_group(3)

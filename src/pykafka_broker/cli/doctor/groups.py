@@ -89,7 +89,8 @@ def judge_missing(name: str, existing: Sequence[str]) -> Finding:
         f"Group {name!r} does not exist: it has neither members nor committed offsets."
         f"{did_you_mean(name, existing)}",
         "Check group.id of the consumers, and whether they reach this cluster. A consumer that assigns its "
-        "partitions itself, as Spark's does, has no group unless it commits.",
+        "partitions itself, as Spark's does, has no group unless it commits. With ACLs, a group is listed "
+        "only to those who may DESCRIBE it.",
     )
 
 
@@ -225,7 +226,8 @@ def _about_places(
         topic, index = partition
         where = f"{topic}-{index}"
         reset = (
-            "Its consumers go where auto.offset.reset says. To choose yourself, stop them and\n"
+            "Its consumers go where auto.offset.reset says, and fail if it is none. To choose yourself, stop "
+            "them and\n"
             f"  pykafka-broker groups reset-offsets {argument(name)} --topic {topic}:{index} --to-earliest "
             "--execute"
         )

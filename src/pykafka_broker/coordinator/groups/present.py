@@ -37,7 +37,7 @@ from pykafka_broker.machine.history import Entry
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.wording import MS_PER_MINUTE, counted, duration, listed
+from pykafka_broker.system.wording import MS_PER_MINUTE, argument, counted, duration, listed
 
 #: A member is silent after this many intervals without a heartbeat, and late if it has not done what a
 #: rebalance asks of it: one heartbeat has told it, and another interval has passed.
@@ -57,7 +57,8 @@ COMES_AND_GOES = (
 )
 NOT_MOVING = (
     "If this lasts, it does not call poll() (it is blocked, or slow with its records), does not commit, or "
-    "fails at a record: its log says which."
+    "fails at a record: its log says which. `pykafka-broker explain request CLIENT` says whether a quota "
+    "throttles it."
 )
 WITHOUT_HOLDER = (
     "Its members do not subscribe to that topic, assign their partitions themselves, or are about to get it."
@@ -236,9 +237,19 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
         offset, since_ms = (span or (0, 0))[0], _assigned_ms(at.group)
         if committed is not None:
             offset, since_ms = committed.offset, committed.commit_timestamp_ms
-        if span is None or span[1] <= offset:
+        if span is None:
             continue
-        name, lag = f"{topic}-{number}", counted(span[1] - offset, "record")
+        name = f"{topic}-{number}"
+        if offset < span[0]:
+            yield (
+                f"The committed offset {offset} of {name} is below its log start offset {span[0]}: "
+                f"{counted(span[0] - offset, 'offset')} were removed before the group read them.",
+                f"`pykafka-broker doctor --group {argument(at.group_id)}` says how to choose the next one.",
+            )
+            offset = span[0]
+        if span[1] <= offset:
+            continue
+        lag = counted(span[1] - offset, "record")
         for_ms = max(0, at.now_ms - since_ms)
         holder, is_committed = holders.get((topic, number)), committed is not None
         holds_on = holder is not None and _holds_on(at, holder)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from pykafka_broker.broker.security.acl_words import SUPPORTED
+from pykafka_broker.broker.security.audit_log import Question
+from pykafka_broker.broker.security.told_denials import denial
 from pykafka_broker.cli import acls as command
 from pykafka_broker.protocol.acls import AclOperation, AclResourceType, PatternType
 from tests.cli.conftest import Run
@@ -37,6 +40,28 @@ def test_acls_are_added_listed_and_removed(run: Run) -> None:
     )
     assert run("acls", "remove", "--topic", "orders").out == f"Removed ACLs {resource}{bob}\n"
     assert run("acls", "list").out == ""
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind", "name"),
+    [
+        (AclOperation.DESCRIBE, AclResourceType.TOPIC, "orders"),
+        (AclOperation.READ, AclResourceType.GROUP, "the readers"),
+        (AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, "kafka-cluster"),
+        (AclOperation.TWO_PHASE_COMMIT, AclResourceType.TRANSACTIONAL_ID, "x"),
+        (AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, "t"),
+        (AclOperation.CREATE_TOKENS, AclResourceType.USER, "User:eve"),
+    ],
+)
+def test_what_a_denial_offers_to_add_is_what_was_denied(
+    run: Run, operation: AclOperation, kind: AclResourceType, name: str
+) -> None:
+    remedy = denial(Question("User:bob", "10.0.0.1", operation, kind, name, 0), None, "DefaultDeny").remedy
+    _, offered, _ = remedy.split("`")
+    program, group, *words = shlex.split(offered)
+
+    assert (program, group) == ("pykafka-broker", "acls")
+    assert shown(run, *words) == [(kind.name, name, operation.name, "ALLOW")]
 
 
 def shown(run: Run, *words: str) -> list[tuple[str, ...]]:

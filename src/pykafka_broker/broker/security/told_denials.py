@@ -9,15 +9,6 @@ from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourc
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.system.wording import argument, client_in_words
 
-ADD = "If it is to be allowed, add an ACL: `pykafka-broker acls add {}`."
-#: The options of `acls add` that name a resource.
-_NAMED = {
-    AclResourceType.TOPIC: "--topic",
-    AclResourceType.GROUP: "--group",
-    AclResourceType.TRANSACTIONAL_ID: "--transactional-id",
-    AclResourceType.DELEGATION_TOKEN: "--delegation-token",
-    AclResourceType.USER: "--user-principal",
-}
 REMOVE = (
     "An ACL that denies overrides all that allow: remove it with `pykafka-broker acls remove`, or keep it."
 )
@@ -28,7 +19,7 @@ def denial(question: Question, client_id: str | None, rule: Acl | str) -> Decisi
     principal = question.principal
     resource = f"{question.resource_type.name.lower().replace('_', ' ')} {question.name}"
     if isinstance(rule, str):
-        why, remedy = f"no ACL allows it ({rule})", ADD.format(_options(question))
+        why, remedy = f"no ACL allows it ({rule})", _add(question)
     else:
         why, remedy = f"this ACL denies it: {_in_words(rule)}", REMOVE
     text = (
@@ -39,12 +30,19 @@ def denial(question: Question, client_id: str | None, rule: Acl | str) -> Decisi
     return Decision(Kind.REQUEST, tuple(name for name in names if name), text, remedy)
 
 
-def _options(question: Question) -> str:
-    """What `acls add` takes to allow it."""
-    option = _NAMED.get(AclResourceType(question.resource_type))
-    resource = "--cluster" if option is None else f"{option} {argument(question.name)}"
-    operation = question.operation.name.lower().replace("_", "-")
-    return f"--allow-principal {argument(question.principal)} --operation {operation} {resource}"
+def _add(question: Question) -> str:
+    """How to allow it."""
+    kind = question.resource_type
+    option = "user-principal" if kind is AclResourceType.USER else _word(kind)
+    resource = "--cluster" if kind is AclResourceType.CLUSTER else f"--{option} {argument(question.name)}"
+    who = f"--allow-principal {argument(question.principal)}"
+    command = f"pykafka-broker acls add {who} --operation {_word(question.operation)} {resource}"
+    return f"If it is to be allowed, add an ACL: `{command}`."
+
+
+def _word(member: AclOperation | AclResourceType) -> str:
+    """As an option of `acls add` has it."""
+    return member.name.lower().replace("_", "-")
 
 
 def _in_words(acl: Acl) -> str:

@@ -233,13 +233,13 @@ def behind(at: Moment, span_of: SpanOf, history: Sequence[Entry]) -> Iterator[To
     again: list[_Place] = []
     held: dict[Told, list[str]] = {}
     for topic, number in sorted({*offsets, *holders}):
-        span, committed = span_of(topic, number), offsets.get((topic, number))
-        offset, since_ms = (span or (0, 0))[0], _assigned_ms(at.group)
-        if committed is not None:
-            offset, since_ms = committed.offset, committed.commit_timestamp_ms
+        span = span_of(topic, number)
         if span is None:
             continue
-        name = f"{topic}-{number}"
+        name, committed = f"{topic}-{number}", offsets.get((topic, number))
+        offset, since_ms = span[0], _assigned_ms(at.group)
+        if committed is not None:
+            offset, since_ms = committed.offset, committed.commit_timestamp_ms
         if offset < span[0]:
             yield (
                 f"The committed offset {offset} of {name} is below its log start offset {span[0]}: "
